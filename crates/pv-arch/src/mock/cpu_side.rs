@@ -1,7 +1,5 @@
 //! What a mock machine does for the CPU that asks.
 
-use std::sync::PoisonError;
-
 use super::machine::{Machine, State};
 use super::{Oracle, Step, Trigger, What};
 use crate::sync::atomic::Ordering;
@@ -193,7 +191,7 @@ impl Machine {
                 state.log
             );
             let waited = self.kicked.wait_timeout(state, left);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            drop(waited.unwrap_or_else(std::sync::PoisonError::into_inner));
         }
     }
 }

@@ -1,0 +1,69 @@
+//! Fields of records: integers that somebody else writes.
+
+pub(crate) use wide::GuardedU64;
+
+/// A 64-bit little-endian field that may be read and written in halves, so it
+/// is consistent only under a version (see [`crate::seq`]). Halves are what a
+/// 32-bit guest without 64-bit atomics sees, and the worst case for a model.
+#[cfg(any(pv_loom, pv_split64, not(target_has_atomic = "64")))]
+mod wide {
+    use pv_arch::sync::atomic::{AtomicU32, Ordering};
+
+    #[derive(Debug)]
+    #[repr(C, align(8))]
+    pub struct GuardedU64 {
+        low: AtomicU32,
+        high: AtomicU32,
+    }
+
+    impl GuardedU64 {
+        pv_arch::const_new! {
+            pub fn new() -> Self {
+                Self {
+                    low: AtomicU32::new(0),
+                    high: AtomicU32::new(0),
+                }
+            }
+        }
+
+        #[inline(always)]
+        pub fn load(&self, order: Ordering) -> u64 {
+            let low = u32::from_le(self.low.load(order));
+            let high = u32::from_le(self.high.load(order));
+            u64::from(high) << 32 | u64::from(low)
+        }
+
+        #[inline(always)]
+        #[expect(clippy::cast_possible_truncation, reason = "split on purpose")]
+        pub fn store(&self, value: u64, order: Ordering) {
+            self.low.store((value as u32).to_le(), order);
+            self.high.store(((value >> 32) as u32).to_le(), order);
+        }
+    }
+}
+
+/// A 64-bit little-endian field, whole.
+#[cfg(not(any(pv_loom, pv_split64, not(target_has_atomic = "64"))))]
+mod wide {
+    use pv_arch::sync::atomic::{AtomicU64, Ordering};
+
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub struct GuardedU64(AtomicU64);
+
+    impl GuardedU64 {
+        pub const fn new() -> Self {
+            Self(AtomicU64::new(0))
+        }
+
+        #[inline(always)]
+        pub fn load(&self, order: Ordering) -> u64 {
+            u64::from_le(self.0.load(order))
+        }
+
+        #[inline(always)]
+        pub fn store(&self, value: u64, order: Ordering) {
+            self.0.store(value.to_le(), order);
+        }
+    }
+}

@@ -1,0 +1,445 @@
+//! KVM on x86: `struct kvm_steal_time`.
+//!
+//! One record of 64 bytes a vCPU, at an address that the guest writes to a
+//! model-specific register. Source: the installed header `asm/kvm_para.h` and
+//! the kernel's document "KVM-specific MSRs" (`MSR_KVM_STEAL_TIME`).
+//!
+//! `steal` is under `version`; `preempted` is not: one byte, read alone.
+
+use bitflags::bitflags;
+use pv_arch::sync::atomic::{AtomicU8, AtomicU32};
+use pv_arch::{Arch, GuestAddr, Nanos, PlatformCall, Reply};
+
+use crate::field::GuardedU64;
+use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
+use crate::{ReadError, RegisterError, seq};
+
+/// `MSR_KVM_STEAL_TIME`.
+pub const MSR_STEAL_TIME: u32 = 0x4b56_4d03;
+/// Bit 0 of the register: the record is in use.
+pub const MSR_ENABLE: u64 = 1;
+/// Bits 1 to 5 of the register, which must be 0.
+pub const MSR_RESERVED: u64 = 0x3e;
+/// The signature of KVM in EBX, ECX, EDX of the base leaf.
+pub const SIGNATURE: [u32; 3] = [0x4b4d_564b, 0x564b_4d56, 0x4d];
+/// The first leaf at which a hypervisor may present itself.
+pub const FIRST_LEAF: u32 = 0x4000_0000;
+/// Hypervisors present themselves at leaves this far apart.
+const LEAF_STEP: u32 = 0x100;
+/// How many places to look for the signature in (up to leaf `0x4000_ff00`).
+const LEAVES: u32 = 0x100;
+
+bitflags! {
+    /// Features that KVM offers: EAX of the base leaf plus 1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Features: u32 {
+        /// `KVM_FEATURE_STEAL_TIME`.
+        const STEAL_TIME = 1 << 5;
+        /// `KVM_FEATURE_PV_UNHALT`: halted vCPUs can be kicked.
+        const PV_UNHALT = 1 << 7;
+        /// `KVM_FEATURE_PV_TLB_FLUSH`.
+        const PV_TLB_FLUSH = 1 << 9;
+        /// `KVM_FEATURE_PV_SEND_IPI`.
+        const PV_SEND_IPI = 1 << 11;
+        /// `KVM_FEATURE_POLL_CONTROL`.
+        const POLL_CONTROL = 1 << 12;
+        /// `KVM_FEATURE_PV_SCHED_YIELD`.
+        const PV_SCHED_YIELD = 1 << 13;
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// Hints that KVM gives: EDX of the base leaf plus 1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Hints: u32 {
+        /// `KVM_HINTS_REALTIME`: vCPUs are never preempted for long; do not
+        /// use paravirtual locks.
+        const REALTIME = 1 << 0;
+        const _ = !0;
+    }
+}
+
+bitflags! {
+    /// The `preempted` byte.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct PreemptedFlags: u8 {
+        /// `KVM_VCPU_PREEMPTED`: set by the host.
+        const PREEMPTED = 1 << 0;
+        /// `KVM_VCPU_FLUSH_TLB`: set by a guest for a preempted vCPU; the host
+        /// flushes before it lets the vCPU run again.
+        const FLUSH_TLB = 1 << 1;
+        const _ = !0;
+    }
+}
+
+pv_arch::orderings! {
+    /// A hint, alone in its byte.
+    fn read_preempted = Relaxed;
+    /// The host sets the hint after the guest's code has stopped.
+    fn set_preempted = Relaxed;
+    /// The guest's page-table stores come before the flush request.
+    fn request_flush = Release;
+    /// The flush comes after the guest's page-table stores.
+    fn take_requests = Acquire;
+}
+
+/// `struct kvm_steal_time`: 64 bytes, 64-aligned, one a vCPU.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct StealTime {
+    steal: GuardedU64,
+    version: AtomicU32,
+    flags: AtomicU32,
+    preempted: AtomicU8,
+    pad: [AtomicU8; 3],
+    pad2: [AtomicU32; 11],
+}
+
+#[cfg(not(pv_loom))]
+mod layout {
+    use core::mem::offset_of;
+
+    use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
+
+    use super::StealTime;
+
+    #[repr(align(64))]
+    struct Line(#[allow(dead_code)] [u8; 64]);
+
+    assert_eq_size!(StealTime, [u8; 64]);
+    assert_eq_align!(StealTime, Line);
+    const_assert_eq!(offset_of!(StealTime, steal), 0);
+    const_assert_eq!(offset_of!(StealTime, version), 8);
+    const_assert_eq!(offset_of!(StealTime, flags), 12);
+    const_assert_eq!(offset_of!(StealTime, preempted), 16);
+    const_assert_eq!(offset_of!(StealTime, pad), 17);
+    const_assert_eq!(offset_of!(StealTime, pad2), 20);
+}
+
+// SAFETY:
+// 1. `repr(C)`, and every field is an atomic of the shim, or an array of them.
+// 2. The assertions above hold size and alignment to `LAYOUT`.
+unsafe impl GuestRecord for StealTime {
+    const LAYOUT: RecordLayout = RecordLayout {
+        size: 64,
+        align: 64,
+        page: 4096,
+    };
+}
+
+/// What became of a request to flush a vCPU's TLB when it next runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushRequest {
+    /// The host will flush before the vCPU runs: no interrupt is needed.
+    Queued,
+    /// The vCPU is not marked preempted: interrupt it.
+    NotPreempted,
+}
+
+impl StealTime {
+    pv_arch::const_new! {
+        /// A record as it must be before it is registered: all zero.
+        pub fn new() -> Self {
+            Self {
+                steal: GuardedU64::new(),
+                version: AtomicU32::new(0),
+                flags: AtomicU32::new(0),
+                preempted: AtomicU8::new(0),
+                pad: [AtomicU8::new(0), AtomicU8::new(0), AtomicU8::new(0)],
+                pad2: [
+                    AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0),
+                    AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0),
+                    AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0),
+                ],
+            }
+        }
+    }
+}
+
+impl StealSource for StealTime {
+    #[inline]
+    fn steal(&self) -> Result<Nanos, ReadError> {
+        seq::read(&self.version, || {
+            Nanos::new(self.steal.load(seq::guarded()))
+        })
+    }
+
+    #[inline(always)]
+    fn preemption(&self) -> Preemption {
+        let flags = PreemptedFlags::from_bits_retain(self.preempted.load(read_preempted()));
+        if flags.contains(PreemptedFlags::PREEMPTED) {
+            Preemption::Preempted
+        } else {
+            Preemption::Running
+        }
+    }
+}
+
+/// The guest's side, beyond reading.
+impl StealTime {
+    /// Ask the host to flush this vCPU's TLB before it next runs, if it is
+    /// preempted. The caller's earlier page-table stores are visible to that
+    /// flush (Release).
+    #[inline]
+    pub fn request_flush(&self) -> FlushRequest {
+        let seen = self.preempted.load(read_preempted());
+        if !PreemptedFlags::from_bits_retain(seen).contains(PreemptedFlags::PREEMPTED) {
+            return FlushRequest::NotPreempted;
+        }
+        let asked = seen | PreemptedFlags::FLUSH_TLB.bits();
+        // A failure means that the vCPU came back, or that somebody else asked
+        // at this moment; then an interrupt is right in the first case and
+        // harmless in the second.
+        match self
+            .preempted
+            .compare_exchange(seen, asked, request_flush(), read_preempted())
+        {
+            Ok(_) => FlushRequest::Queued,
+            Err(_) => FlushRequest::NotPreempted,
+        }
+    }
+}
+
+impl HostRecord for StealTime {
+    fn enter(&self, _now: Nanos, steal: Nanos) {
+        self.take_requests();
+        self.publish_steal(steal);
+    }
+
+    fn leave(&self, _now: Nanos, why: Leave) {
+        match why {
+            Leave::Preempted | Leave::HaltedMarkedPreempted => self
+                .preempted
+                .store(PreemptedFlags::PREEMPTED.bits(), set_preempted()),
+            Leave::Halted | Leave::Offline => {}
+        }
+    }
+}
+
+/// The host's side, in steps.
+impl StealTime {
+    /// Clear `preempted` and return what it was. If it contains
+    /// [`PreemptedFlags::FLUSH_TLB`] the host must flush the vCPU's TLB before
+    /// it lets it run; the requester's page-table stores are visible (Acquire).
+    pub fn take_requests(&self) -> PreemptedFlags {
+        PreemptedFlags::from_bits_retain(self.preempted.swap(0, take_requests()))
+    }
+
+    /// Publish the total steal time.
+    pub fn publish_steal(&self, steal: Nanos) {
+        seq::write(&self.version, || {
+            self.steal.store(steal.get(), seq::guarded());
+        });
+    }
+}
+
+/// What KVM says of itself by CPUID; `None` where the host is not KVM.
+///
+/// The base leaf is searched for in steps of 0x100, since another interface may
+/// come first.
+pub fn detect<A: Arch>() -> Option<(Features, Hints)> {
+    let cpuid = |leaf| A::platform_call(PlatformCall::Cpuid { leaf });
+    let base = (0..LEAVES)
+        .map(|n| FIRST_LEAF + n * LEAF_STEP)
+        .find(|leaf| {
+            let reply = cpuid(*leaf);
+            let [_, ebx, ecx, edx] = reply.values;
+            reply.status == 0 && [ebx, ecx, edx] == SIGNATURE.map(u64::from)
+        })?;
+    let [eax, _, _, edx] = cpuid(base + 1).values.map(low_half);
+    Some((
+        Features::from_bits_retain(eax),
+        Hints::from_bits_retain(edx),
+    ))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "CPUID registers are 32 bits"
+)]
+const fn low_half(register: u64) -> u32 {
+    register as u32
+}
+
+/// The call that registers a record at `addr` for the calling vCPU.
+pub const fn registration(addr: GuestAddr) -> Result<PlatformCall, RegisterError> {
+    match StealTime::LAYOUT.check(addr) {
+        Ok(()) => Ok(PlatformCall::WriteMsr {
+            index: MSR_STEAL_TIME,
+            value: addr.get() | MSR_ENABLE,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// Register `record` for the calling vCPU: checks the offer, the address and
+/// the host's answer. `preempted` is cleared first: a record that was in use
+/// before may be stale.
+pub fn register<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError> {
+    let offered =
+        detect::<A>().is_some_and(|(features, _)| features.contains(Features::STEAL_TIME));
+    if !offered {
+        return Err(RegisterError::NotOffered);
+    }
+    let addr = StealTime::LAYOUT.locate::<A, _>(record)?;
+    record.take_requests();
+    answer(addr, A::platform_call(registration(addr)?))
+}
+
+/// Unregister the calling vCPU's record: before unplug, kexec or hibernation.
+pub fn unregister<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError> {
+    let reply = A::platform_call(PlatformCall::WriteMsr {
+        index: MSR_STEAL_TIME,
+        value: 0,
+    });
+    record.take_requests();
+    answer(GuestAddr::new(0), reply)
+}
+
+fn answer(addr: GuestAddr, reply: Reply) -> Result<(), RegisterError> {
+    match reply.status {
+        0 => Ok(()),
+        status => Err(RegisterError::Refused { addr, status }),
+    }
+}
+
+/// A hypervisor's reading of the value that a guest wrote to
+/// [`MSR_STEAL_TIME`]: the record's address, or `None` to switch it off. An
+/// error is for the guest a general protection fault.
+pub const fn decode_msr(value: u64) -> Result<Option<GuestAddr>, RegisterError> {
+    if value & MSR_ENABLE == 0 {
+        return Ok(None);
+    }
+    // The reserved bits are address bits below the alignment.
+    let addr = GuestAddr::new(value & !MSR_ENABLE);
+    match StealTime::LAYOUT.check(addr) {
+        Ok(()) => Ok(Some(addr)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(all(test, not(pv_loom)))]
+mod tests {
+    use pv_arch::CpuId;
+    use pv_arch::mock::{Machine, MockArch};
+
+    use super::*;
+
+    static RECORD: StealTime = StealTime::new();
+    const ADDR: GuestAddr = GuestAddr::new(0x7f40);
+
+    /// A KVM host whose interface comes second, as under Hyper-V emulation.
+    fn kvm(call: PlatformCall) -> Reply {
+        let regs = |values: [u32; 4]| Reply {
+            status: 0,
+            values: values.map(u64::from),
+        };
+        match call {
+            PlatformCall::Cpuid { leaf: 0x4000_0100 } => {
+                regs([0x4000_0101, SIGNATURE[0], SIGNATURE[1], SIGNATURE[2]])
+            }
+            PlatformCall::Cpuid { leaf: 0x4000_0101 } => {
+                regs([Features::STEAL_TIME.bits(), 0, 0, 1])
+            }
+            PlatformCall::Cpuid { .. } => regs([0; 4]),
+            PlatformCall::WriteMsr {
+                index: MSR_STEAL_TIME,
+                value,
+            } => match decode_msr(value) {
+                Ok(_) => Reply::status(0),
+                Err(_) => Reply::REFUSED,
+            },
+            _ => Reply::REFUSED,
+        }
+    }
+
+    fn machine() -> std::sync::Arc<Machine> {
+        let machine = Machine::new(1);
+        machine.on_call(|_, call| kvm(call));
+        machine
+    }
+
+    #[test]
+    fn registration_writes_the_physical_address_and_bit_0() {
+        let machine = machine();
+        machine.map((&raw const RECORD).cast(), 64, ADDR);
+        let _cpu = machine.bind(CpuId::BOOT);
+        assert_eq!(register::<MockArch>(&RECORD), Ok(()));
+        let wrote = pv_arch::mock::What::Called(PlatformCall::WriteMsr {
+            index: 0x4b56_4d03,
+            value: 0x7f41,
+        });
+        assert!(machine.log().iter().any(|event| event.what == wrote));
+        assert_eq!(unregister::<MockArch>(&RECORD), Ok(()));
+    }
+
+    #[test]
+    fn a_record_that_is_not_mapped_is_refused_before_the_host_sees_it() {
+        let machine = machine();
+        let _cpu = machine.bind(CpuId::BOOT);
+        assert_eq!(
+            register::<MockArch>(&RECORD),
+            Err(RegisterError::NotMapped { len: 64 })
+        );
+    }
+
+    #[test]
+    fn a_host_without_the_feature_does_not_offer_it() {
+        let machine = Machine::new(1);
+        let _cpu = machine.bind(CpuId::BOOT);
+        assert_eq!(
+            register::<MockArch>(&RECORD),
+            Err(RegisterError::NotOffered)
+        );
+    }
+
+    #[test]
+    fn a_misaligned_address_is_named() {
+        let addr = GuestAddr::new(0x7f20);
+        let error = RegisterError::Misaligned { addr, align: 64 };
+        assert_eq!(registration(addr), Err(error));
+        assert_eq!(decode_msr(0x7f20 | MSR_ENABLE), Err(error));
+    }
+
+    #[test]
+    fn reserved_bits_are_a_fault_and_a_clear_bit_0_switches_off() {
+        for bit in 1..=5 {
+            assert!(decode_msr(0x7f40 | MSR_ENABLE | 1 << bit).is_err());
+        }
+        assert_eq!(decode_msr(0x7f40), Ok(None));
+        assert_eq!(decode_msr(0x7f41), Ok(Some(ADDR)));
+    }
+
+    #[test]
+    fn a_flush_can_be_left_with_a_preempted_vcpu_only() {
+        let record = StealTime::new();
+        assert_eq!(record.request_flush(), FlushRequest::NotPreempted);
+        record.leave(Nanos::ZERO, Leave::Preempted);
+        assert_eq!(record.request_flush(), FlushRequest::Queued);
+        assert_eq!(record.request_flush(), FlushRequest::Queued);
+        assert_eq!(
+            record.take_requests(),
+            PreemptedFlags::PREEMPTED | PreemptedFlags::FLUSH_TLB
+        );
+        assert!(!record.is_preempted());
+    }
+
+    #[test]
+    fn a_flush_request_alone_is_not_preempted() {
+        let record = StealTime::new();
+        record
+            .preempted
+            .store(PreemptedFlags::FLUSH_TLB.bits(), set_preempted());
+        assert!(!record.is_preempted());
+    }
+
+    #[test]
+    fn a_halted_vcpu_is_preempted_on_old_hosts_only() {
+        let record = StealTime::new();
+        record.leave(Nanos::ZERO, Leave::Halted);
+        assert!(!record.is_preempted());
+        record.leave(Nanos::ZERO, Leave::HaltedMarkedPreempted);
+        assert!(record.is_preempted());
+    }
+}
