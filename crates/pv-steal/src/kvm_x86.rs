@@ -157,6 +157,20 @@ impl StealTime {
     }
 }
 
+#[cfg(pv_loom)]
+impl StealTime {
+    /// A record as a host leaves it that dies in the middle of its first update:
+    /// the version is odd, and half of `steal` is written.
+    pub fn died_in_update(steal: Nanos) -> Self {
+        let record = Self::new();
+        record.version.store(1_u32.to_le(), seq::guarded());
+        record
+            .steal
+            .store(u64::from(low_half(steal.get())), seq::guarded());
+        record
+    }
+}
+
 impl StealSource for StealTime {
     #[inline]
     fn steal(&self) -> Result<Nanos, ReadError> {
@@ -188,6 +202,13 @@ impl StealTime {
             return FlushRequest::NotPreempted;
         }
         let asked = seen | PreemptedFlags::FLUSH_TLB.bits();
+        if pv_arch::seeded_bug!("kvm_x86.flush-by-store") {
+            self.preempted.store(asked, request_flush());
+            return FlushRequest::Queued;
+        }
+        if pv_arch::seeded_bug!("kvm_x86.flush-asked-already") && asked == seen {
+            return FlushRequest::Queued;
+        }
         // A failure means that the vCPU came back, or that somebody else asked
         // at this moment; then an interrupt is right in the first case and
         // harmless in the second.
@@ -203,15 +224,15 @@ impl StealTime {
 
 impl HostRecord for StealTime {
     fn enter(&self, _now: Nanos, steal: Nanos) {
-        self.take_requests();
+        if !pv_arch::seeded_bug!("kvm_x86.enter-keeps-preempted") {
+            self.take_requests();
+        }
         self.publish_steal(steal);
     }
 
     fn leave(&self, _now: Nanos, why: Leave) {
         match why {
-            Leave::Preempted | Leave::HaltedMarkedPreempted => self
-                .preempted
-                .store(PreemptedFlags::PREEMPTED.bits(), set_preempted()),
+            Leave::Preempted | Leave::HaltedMarkedPreempted => self.mark_preempted(),
             Leave::Halted | Leave::Offline => {}
         }
     }
@@ -223,7 +244,23 @@ impl StealTime {
     /// [`PreemptedFlags::FLUSH_TLB`] the host must flush the vCPU's TLB before
     /// it lets it run; the requester's page-table stores are visible (Acquire).
     pub fn take_requests(&self) -> PreemptedFlags {
+        if pv_arch::seeded_bug!("kvm_x86.take-by-store") {
+            let found = self.preempted.load(take_requests());
+            self.preempted.store(0, set_preempted());
+            return PreemptedFlags::from_bits_retain(found);
+        }
         PreemptedFlags::from_bits_retain(self.preempted.swap(0, take_requests()))
+    }
+
+    /// Set the flag and keep a flush that was asked for: a host may leave twice
+    /// before it enters, and the first time is enough for a guest to ask.
+    fn mark_preempted(&self) {
+        let preempted = PreemptedFlags::PREEMPTED.bits();
+        if pv_arch::seeded_bug!("kvm_x86.leave-by-store") {
+            self.preempted.store(preempted, set_preempted());
+            return;
+        }
+        self.preempted.fetch_or(preempted, set_preempted());
     }
 
     /// Publish the total steal time.
@@ -283,17 +320,24 @@ pub fn register<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError
         return Err(RegisterError::NotOffered);
     }
     let addr = StealTime::LAYOUT.locate::<A, _>(record)?;
-    record.take_requests();
+    if !pv_arch::seeded_bug!("kvm_x86.register-keeps-preempted") {
+        record.take_requests();
+    }
     answer(addr, A::platform_call(registration(addr)?))
 }
 
 /// Unregister the calling vCPU's record: before unplug, kexec or hibernation.
 pub fn unregister<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError> {
+    if pv_arch::seeded_bug!("kvm_x86.clear-before-unregister") {
+        record.take_requests();
+    }
     let reply = A::platform_call(PlatformCall::WriteMsr {
         index: MSR_STEAL_TIME,
         value: 0,
     });
-    record.take_requests();
+    if !pv_arch::seeded_bug!("kvm_x86.clear-before-unregister") {
+        record.take_requests();
+    }
     answer(GuestAddr::new(0), reply)
 }
 

@@ -71,7 +71,11 @@ fn gave_up(version: u32) -> ReadError {
 pub(crate) fn write(version: &AtomicU32, update: impl FnOnce()) {
     // Only this thread writes the version, so its own last value is the newest.
     let found = u32::from_le(version.load(make_odd()));
-    let odd = found.wrapping_add(1) | 1;
+    let odd = if pv_arch::seeded_bug!("seq.blind-increment") {
+        found.wrapping_add(1)
+    } else {
+        found.wrapping_add(1) | 1
+    };
     if !pv_arch::seeded_bug!("seq.never-odd") {
         version.store(odd.to_le(), make_odd());
     }

@@ -5,6 +5,13 @@ use super::{Oracle, Step, Trigger, What};
 use crate::sync::atomic::Ordering;
 use crate::{CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
 
+crate::orderings! {
+    /// What the kicker wrote before comes before the kick.
+    fn send_kick = Release;
+    /// What the kicker wrote comes before the return from the halt.
+    fn consume_kick = Acquire;
+}
+
 /// What [`super::MockArch`] calls, with the CPU of the calling thread.
 impl Machine {
     pub(super) fn cpu_count(&self) -> CpuCount {
@@ -43,7 +50,7 @@ impl Machine {
     }
 
     pub(super) fn halt_while(&self, cpu: CpuId, mut still: impl FnMut() -> bool) {
-        if !still() {
+        if !still() && !crate::seeded_bug!("mock.halt-without-condition") {
             self.state().log(cpu, What::HaltRefused);
             return;
         }
@@ -53,6 +60,9 @@ impl Machine {
             state.trigger(cpu, "halt", Trigger::Halt)
         };
         self.deliver(&kicks);
+        if crate::seeded_bug!("mock.halt-forgets-kick") {
+            self.consume_kick(cpu);
+        }
         let woke = self.await_kick(cpu);
         self.state().log(cpu, woke);
     }
@@ -133,8 +143,13 @@ impl Machine {
     /// Make kicks pending and wake whoever waits for them.
     fn deliver(&self, targets: &[CpuId]) {
         for target in targets {
-            // A read-modify-write with Release, as the contract of `kick` asks.
-            self.kicks[target.index()].swap(true, Ordering::Release);
+            let kick = &self.kicks[target.index()];
+            if crate::seeded_bug!("mock.kick-by-store") {
+                kick.store(true, send_kick());
+            } else {
+                // A read-modify-write, as the contract of `kick` asks.
+                kick.swap(true, send_kick());
+            }
         }
         if !targets.is_empty() {
             // Taken so that a waiter is either before its check or waiting.
@@ -144,7 +159,7 @@ impl Machine {
     }
 
     fn consume_kick(&self, cpu: CpuId) -> bool {
-        self.kicks[cpu.index()].swap(false, Ordering::Acquire)
+        self.kicks[cpu.index()].swap(false, consume_kick())
     }
 
     fn take_spurious_wake(&self, cpu: CpuId) -> bool {

@@ -37,6 +37,8 @@ mod oracle;
 mod script;
 
 pub use arch::MockArch;
+#[cfg(pv_loom)]
+pub use cpu_side::SITES;
 pub use log::{Event, What};
 pub use machine::{Bound, Machine};
 pub use oracle::Oracle;
