@@ -78,9 +78,9 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "kvm-x86-two-readers",
         about: "two readers beside an update do not disturb each other",
-        bound: 2,
-        deep_bound: 3,
-        min_executions: 10_000,
+        bound: 3,
+        deep_bound: 4,
+        min_executions: 55_000,
         paths: &["before", "after", "met-update", "disagreed"],
         bugs: &["seq.no-second-look", "seq.never-odd"],
         mutants: &[],
