@@ -73,5 +73,7 @@ extern "C" fn _start() -> ! {
 #[cfg(not(pv_freestanding))]
 fn main() {
     every_text();
-    println!("every text was written on the host; `cargo xtask link` checks the freestanding build");
+    println!(
+        "every text was written on the host; `cargo xtask link` checks the freestanding build"
+    );
 }

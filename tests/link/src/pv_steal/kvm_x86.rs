@@ -3,9 +3,7 @@
 use core::hint::black_box;
 
 use pv_arch::{GuestAddr, Nanos};
-use pv_steal::kvm_x86::{
-    StealTime, decode_msr, detect, register, registration, unregister,
-};
+use pv_steal::kvm_x86::{StealTime, decode_msr, detect, register, registration, unregister};
 use pv_steal::{HostRecord, Leave, StealSource};
 
 use super::record::{guest_side, host_side};
