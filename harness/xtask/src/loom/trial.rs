@@ -54,10 +54,14 @@ pub fn plan(models: &[Model], scope: &Scope) -> Result<Vec<Trial>> {
             None => bail!("there are no models"),
         }
     }
-    Ok(chosen
+    let trials: Vec<Trial> = chosen
         .into_iter()
         .flat_map(|model| trials(model, scope))
-        .collect())
+        .collect();
+    if trials.is_empty() {
+        bail!("there is nothing to try: no mutant is listed");
+    }
+    Ok(trials)
 }
 
 fn trials(model: &Model, scope: &Scope) -> Vec<Trial> {
@@ -72,8 +76,8 @@ fn trials(model: &Model, scope: &Scope) -> Vec<Trial> {
         changes.extend(model.bugs.iter().cloned().map(Change::Bug));
     }
     let argument = |mutant: &Mutant| {
-        let argued = |survivor: &&_| same(survivor, mutant);
-        let survivor = model.why_survives.iter().find(argued);
+        let mut arguments = model.why_survives.iter();
+        let survivor = arguments.find(|survivor| survivor.mutant == *mutant);
         survivor.map(|survivor| survivor.reason.clone())
     };
     let argued_only = model
@@ -99,10 +103,6 @@ fn trials(model: &Model, scope: &Scope) -> Vec<Trial> {
             change,
         })
         .collect()
-}
-
-fn same(survivor: &crate::loom::contract::Survivor, mutant: &Mutant) -> bool {
-    survivor.mutant == *mutant
 }
 
 /// Whether a trial ended as it should.
@@ -197,6 +197,14 @@ mod tests {
         let error = plan(&[model()], &unknown).unwrap_err().to_string();
         assert_eq!(error, "there is no model n; the models are m");
         assert!(plan(&[], &scope(Depth::Fixed(1), false)).is_err());
+    }
+
+    #[test]
+    fn a_check_of_no_mutants_does_not_pass() {
+        let mut bare = model();
+        bare.mutants.clear();
+        bare.why_survives.clear();
+        assert!(plan(&[bare], &scope(Depth::PullRequest, true)).is_err());
     }
 
     #[test]
