@@ -9,6 +9,7 @@ mod build;
 mod image;
 mod modules;
 mod surface;
+mod syntax;
 
 use anyhow::{Result, bail};
 
