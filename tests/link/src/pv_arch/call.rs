@@ -1,0 +1,11 @@
+//! Answers of the platform.
+
+use core::hint::black_box;
+
+use pv_arch::Reply;
+
+#[inline(never)]
+pub fn run() {
+    black_box(Reply::value(black_box(7)));
+    black_box(Reply::status(black_box(-1)));
+}
