@@ -46,9 +46,11 @@ pub enum PlatformCall {
     },
     /// `LoongArch`: KVM hypercall. The status is `a0` as returned.
     LoongArchHypercall {
-        /// Hypercall code with its service number.
-        code: u64,
-        /// Arguments.
+        /// Code in the `hvcl` instruction: the service.
+        service: u16,
+        /// Function of the service (`a0`).
+        function: u64,
+        /// Arguments (`a1` and `a2`).
         args: [u64; 2],
     },
     /// POWER: hypervisor call. The status is R3, the value R4.
@@ -76,7 +78,8 @@ pub enum PlatformCall {
         op: u32,
         /// CPU that the operation is about.
         cpu: CpuId,
-        /// The operation's argument structure holds this one address.
+        /// The operation's argument structure holds this one address (a
+        /// virtual one for the operations that say so).
         area: GuestAddr,
     },
 }

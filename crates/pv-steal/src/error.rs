@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-use pv_arch::GuestAddr;
+use pv_arch::{CpuId, GuestAddr};
 
 /// A record could not be read consistently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The version stayed odd: the host is in the middle of an update, or died
     /// there.
@@ -22,6 +23,25 @@ pub enum ReadError {
         /// How often it was looked at.
         tries: u32,
     },
+    /// Xen: the record was in a transition, or made one, during every try.
+    InTransition {
+        /// `state_entry_time` as seen last; bit 63 = in a transition.
+        entry: u64,
+        /// How often it was looked at.
+        tries: u32,
+    },
+    /// s390: only a CPU itself can read how long it ran.
+    OtherCpu {
+        /// Whose steal was asked for.
+        asked: CpuId,
+        /// Who asked.
+        here: CpuId,
+    },
+    /// The machine refused the instruction that reads the counter.
+    Refused {
+        /// Its raw status.
+        status: i64,
+    },
 }
 
 impl fmt::Display for ReadError {
@@ -34,6 +54,17 @@ impl fmt::Display for ReadError {
             Self::KeepsChanging { version, tries } => write!(
                 f,
                 "steal record: changed during each of {tries} tries, version is now {version}"
+            ),
+            Self::InTransition { entry, tries } => write!(
+                f,
+                "steal record: in a transition during each of {tries} tries, state_entry_time is {entry:#x}"
+            ),
+            Self::OtherCpu { asked, here } => {
+                write!(f, "steal of {asked} cannot be read on {here}")
+            }
+            Self::Refused { status } => write!(
+                f,
+                "steal: the machine refused to read the counter with status {status}"
             ),
         }
     }
@@ -68,6 +99,20 @@ pub enum RegisterError {
     },
     /// The host does not offer this record.
     NotOffered,
+    /// s390: a CPU can begin to count only for itself.
+    OtherCpu {
+        /// Whose time was to be counted.
+        asked: CpuId,
+        /// Who asked.
+        here: CpuId,
+    },
+    /// Arm: the host's record is of a revision that this crate does not know.
+    UnknownRevision {
+        /// `revision`; 0 is known.
+        revision: u32,
+        /// `attributes`; 0 is known.
+        attributes: u32,
+    },
     /// The host refused the call.
     Refused {
         /// The address that was offered to it.
@@ -92,6 +137,16 @@ impl fmt::Display for RegisterError {
                 "steal record: {len} bytes at {addr} cross a boundary of {page} bytes"
             ),
             Self::NotOffered => write!(f, "steal record: the host does not offer it"),
+            Self::OtherCpu { asked, here } => {
+                write!(f, "steal of {asked} cannot be counted on {here}")
+            }
+            Self::UnknownRevision {
+                revision,
+                attributes,
+            } => write!(
+                f,
+                "steal record: revision {revision} with attributes {attributes:#x} is not known"
+            ),
             Self::Refused { addr, status } => {
                 write!(
                     f,

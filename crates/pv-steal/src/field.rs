@@ -33,6 +33,14 @@ mod wide {
             u64::from(high) << 32 | u64::from(low)
         }
 
+        /// Like [`load`](Self::load), the other half first.
+        #[inline(always)]
+        pub fn load_high_first(&self, order: Ordering) -> u64 {
+            let high = u32::from_le(self.high.load(order));
+            let low = u32::from_le(self.low.load(order));
+            u64::from(high) << 32 | u64::from(low)
+        }
+
         #[inline(always)]
         #[expect(clippy::cast_possible_truncation, reason = "split on purpose")]
         pub fn store(&self, value: u64, order: Ordering) {
@@ -62,8 +70,29 @@ mod wide {
         }
 
         #[inline(always)]
+        pub fn load_high_first(&self, order: Ordering) -> u64 {
+            self.load(order)
+        }
+
+        #[inline(always)]
         pub fn store(&self, value: u64, order: Ordering) {
             self.0.store(value.to_le(), order);
         }
     }
 }
+
+/// An array of that many zero bytes that are atomics. (`loom`'s atomics are
+/// neither `Copy` nor const, so there is no array expression for them.)
+macro_rules! zeros {
+    ($len:literal) => {{
+        #[cfg(not(pv_loom))]
+        {
+            [const { pv_arch::sync::atomic::AtomicU8::new(0) }; $len]
+        }
+        #[cfg(pv_loom)]
+        {
+            core::array::from_fn::<_, $len, _>(|_| pv_arch::sync::atomic::AtomicU8::new(0))
+        }
+    }};
+}
+pub(crate) use zeros;

@@ -12,7 +12,7 @@ use pv_arch::{Arch, GuestAddr, Nanos, PlatformCall, Reply};
 
 use crate::field::GuardedU64;
 use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
-use crate::{ReadError, RegisterError, seq};
+use crate::{ReadError, RegisterError, record, seq};
 
 /// `MSR_KVM_STEAL_TIME`.
 pub const MSR_STEAL_TIME: u32 = 0x4b56_4d03;
@@ -126,6 +126,8 @@ unsafe impl GuestRecord for StealTime {
         align: 64,
         page: 4096,
     };
+    const FIELDS: &'static [(&'static str, usize)] =
+        record::fields!(steal, version, flags, preempted, pad, pad2);
 }
 
 /// What became of a request to flush a vCPU's TLB when it next runs.

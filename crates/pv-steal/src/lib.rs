@@ -40,13 +40,24 @@
 
 #![cfg_attr(not(test), no_std)]
 
+#[cfg(target_has_atomic = "64")]
+pub mod arm;
 mod error;
 mod field;
 pub mod kvm_x86;
+pub mod loongarch;
+mod platform;
+#[cfg(target_has_atomic = "64")]
+pub mod power;
 mod record;
+pub mod riscv;
+#[cfg(target_has_atomic = "64")]
+pub mod s390;
 mod seq;
+pub mod xen;
 
 pub use error::{ReadError, RegisterError};
+pub use platform::{Platform, UnknownPlatform};
 pub use record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 pub use seq::READ_TRIES;
 
@@ -56,5 +67,14 @@ pub mod sites {
     use pv_arch::sync::mutate::Site;
 
     /// All of them, by module.
-    pub const ALL: &[&[Site]] = &[crate::seq::SITES, crate::kvm_x86::SITES];
+    pub const ALL: &[&[Site]] = &[
+        crate::seq::SITES,
+        crate::kvm_x86::SITES,
+        crate::arm::SITES,
+        crate::riscv::SITES,
+        crate::loongarch::SITES,
+        crate::s390::SITES,
+        crate::power::SITES,
+        crate::xen::SITES,
+    ];
 }

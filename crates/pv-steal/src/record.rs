@@ -41,6 +41,12 @@ pub trait HostRecord {
     /// waiting for `steal` in all.
     fn enter(&self, now: Nanos, steal: Nanos);
 
+    /// The vCPU, halted until now, wants to run again, at host time `now`.
+    /// Records that do not tell a halted vCPU from a waiting one ignore it.
+    fn wake(&self, now: Nanos) {
+        let _ = now;
+    }
+
     /// The vCPU stopped running guest code, at host time `now`.
     fn leave(&self, now: Nanos, why: Leave);
 }
@@ -111,8 +117,19 @@ impl RecordLayout {
 /// 1. it is `repr(C)` and all its fields are atomics of the shim (or arrays of
 ///    them), so that every byte pattern is valid and a concurrent write by the
 ///    host is no data race;
-/// 2. [`LAYOUT`](Self::LAYOUT) gives its size and alignment.
+/// 2. [`LAYOUT`](Self::LAYOUT) gives its size, and an alignment that it has.
 pub unsafe trait GuestRecord: Sized + Sync + 'static {
     /// Where it may lie.
     const LAYOUT: RecordLayout;
+
+    /// Name and byte offset of every field, in the order of the layout.
+    const FIELDS: &'static [(&'static str, usize)];
 }
+
+/// Write [`GuestRecord::FIELDS`] of a record.
+macro_rules! fields {
+    ($($field:ident),* $(,)?) => {
+        &[$((stringify!($field), core::mem::offset_of!(Self, $field))),*]
+    };
+}
+pub(crate) use fields;

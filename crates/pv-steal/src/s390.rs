@@ -1,0 +1,315 @@
+//! s390: no record in memory.
+//!
+//! * Steal is what the clock grew and the CPU timer did not: the timer of a
+//!   CPU stands still while the host runs somebody else. It also stands still
+//!   while the CPU waits by itself, so that the guest subtracts the time that
+//!   it spent in enabled wait.
+//! * Preempted is what SIGNAL PROCESSOR answers to the order "sense running
+//!   status", which is not asked about CPUs in enabled wait: they do not run,
+//!   and have no wish to.
+//!
+//! Sources: "z/Architecture Principles of Operation", chapter "Control
+//! Instructions" (SIGNAL PROCESSOR, STORE CPU TIMER); the order code also
+//! stands in the Linux header `asm/sie.h`.
+
+use core::marker::PhantomData;
+
+use bitflags::bitflags;
+use pv_arch::sync::atomic::{AtomicBool, AtomicU64};
+use pv_arch::{Arch, CpuId, Nanos, PlatformCall, Reply};
+
+use crate::record::{Preemption, StealSource};
+use crate::{ReadError, RegisterError};
+
+/// The order "sense running status".
+pub const SENSE_RUNNING: u8 = 0x15;
+/// Condition code 0: the order was accepted; the CPU runs.
+pub const CC_ACCEPTED: i64 = 0;
+/// Condition code 1: a status was stored.
+pub const CC_STATUS_STORED: i64 = 1;
+
+bitflags! {
+    /// The status that is stored with condition code 1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct SigpStatus: u64 {
+        /// The order is not installed.
+        const INVALID_ORDER = 0x2;
+        /// The CPU does not run.
+        const NOT_RUNNING = 0x400;
+        const _ = !0;
+    }
+}
+
+pv_arch::orderings! {
+    /// Only the CPU itself writes and reads its times.
+    fn own_times = Relaxed;
+    /// Whether the CPU waits by itself: a hint to the others.
+    fn read_waiting = Relaxed;
+    /// The marker is the whole message.
+    fn write_waiting = Relaxed;
+}
+
+/// What one CPU knows of its own time; others ask it whether it runs.
+///
+/// All times are of the clock [`Arch::now`] and the timer
+/// [`PlatformCall::CpuTimer`] of the CPU.
+#[derive(Debug)]
+pub struct StolenTime<A> {
+    cpu: CpuId,
+    begun: AtomicU64,
+    begun_timer: AtomicU64,
+    waited: AtomicU64,
+    wait_begun: AtomicU64,
+    waiting: AtomicBool,
+    arch: PhantomData<fn() -> A>,
+}
+
+impl<A> StolenTime<A> {
+    pv_arch::const_new! {
+        /// The time of `cpu`, to be registered by it.
+        pub fn new(cpu: CpuId) -> Self {
+            Self {
+                cpu,
+                begun: AtomicU64::new(0),
+                begun_timer: AtomicU64::new(0),
+                waited: AtomicU64::new(0),
+                wait_begun: AtomicU64::new(0),
+                waiting: AtomicBool::new(false),
+                arch: PhantomData,
+            }
+        }
+    }
+}
+
+/// What the CPU itself says.
+impl<A: Arch> StolenTime<A> {
+    /// Enabled wait begins. Called on the CPU itself, as the last thing before.
+    pub fn begin_wait(&self) {
+        self.wait_begun.store(A::now().get(), own_times());
+        self.waiting.store(true, write_waiting());
+    }
+
+    /// Enabled wait has ended. Called on the CPU itself, first thing after.
+    ///
+    /// Time between the wake-up and the first instruction after it counts as
+    /// waited, not as stolen: there is nothing that tells the two apart.
+    pub fn end_wait(&self) {
+        if !self.waiting.load(own_times()) {
+            return;
+        }
+        self.waiting.store(false, write_waiting());
+        let begun = Nanos::new(self.wait_begun.load(own_times()));
+        let before = Nanos::new(self.waited.load(own_times()));
+        let waited = before.plus(A::now().since(begun));
+        self.waited.store(waited.get(), own_times());
+    }
+}
+
+impl<A: Arch> StealSource for StolenTime<A> {
+    /// Steal since registration. Only the CPU itself can ask.
+    fn steal(&self) -> Result<Nanos, ReadError> {
+        let here = A::this_cpu();
+        if here != self.cpu {
+            return Err(ReadError::OtherCpu {
+                asked: self.cpu,
+                here,
+            });
+        }
+        // The timer first: a preemption between the two is then stolen time
+        // that is seen at once, not run time that was never there.
+        let ran = timer::<A>().map_err(|status| ReadError::Refused { status })?;
+        let wall = A::now();
+        let loaded = |time: &AtomicU64| Nanos::new(time.load(own_times()));
+        let ran = ran.since(loaded(&self.begun_timer));
+        let accounted = ran.plus(loaded(&self.waited));
+        Ok(wall.since(loaded(&self.begun)).since(accounted))
+    }
+
+    fn preemption(&self) -> Preemption {
+        if self.waiting.load(read_waiting()) {
+            return Preemption::Running;
+        }
+        read_sense_reply(A::platform_call(sense(self.cpu)))
+    }
+}
+
+fn timer<A: Arch>() -> Result<Nanos, i64> {
+    let reply = A::platform_call(PlatformCall::CpuTimer);
+    match reply.status {
+        0 => Ok(Nanos::new(reply.values[0])),
+        status => Err(status),
+    }
+}
+
+/// The call that asks whether `cpu` runs.
+pub const fn sense(cpu: CpuId) -> PlatformCall {
+    PlatformCall::Sigp {
+        order: SENSE_RUNNING,
+        cpu,
+    }
+}
+
+/// What the answer to [`sense`] means.
+pub const fn read_sense_reply(reply: Reply) -> Preemption {
+    let [status, ..] = reply.values;
+    let status = SigpStatus::from_bits_retain(status);
+    match reply.status {
+        CC_ACCEPTED => Preemption::Running,
+        CC_STATUS_STORED if status.contains(SigpStatus::NOT_RUNNING) => Preemption::Preempted,
+        _ => Preemption::Unknown,
+    }
+}
+
+/// What a host answers to [`SENSE_RUNNING`].
+pub const fn sense_reply(is_running: bool) -> Reply {
+    if is_running {
+        Reply::status(CC_ACCEPTED)
+    } else {
+        Reply {
+            status: CC_STATUS_STORED,
+            values: [SigpStatus::NOT_RUNNING.bits(), 0, 0, 0],
+        }
+    }
+}
+
+/// What a host without the order answers.
+pub const fn invalid_order_reply() -> Reply {
+    Reply {
+        status: CC_STATUS_STORED,
+        values: [SigpStatus::INVALID_ORDER.bits(), 0, 0, 0],
+    }
+}
+
+/// Begin to count, on the CPU itself: there is nothing to tell the host, but
+/// the timer must be readable.
+pub fn register<A: Arch>(time: &StolenTime<A>) -> Result<(), RegisterError> {
+    if A::this_cpu() != time.cpu {
+        return Err(RegisterError::OtherCpu {
+            asked: time.cpu,
+            here: A::this_cpu(),
+        });
+    }
+    let timer = timer::<A>().map_err(|_| RegisterError::NotOffered)?;
+    time.begun_timer.store(timer.get(), own_times());
+    time.begun.store(A::now().get(), own_times());
+    time.waited.store(0, own_times());
+    time.waiting.store(false, write_waiting());
+    Ok(())
+}
+
+/// The CPU goes offline: nobody is to take it for preempted.
+pub fn unregister<A: Arch>(time: &StolenTime<A>) {
+    time.waiting.store(true, write_waiting());
+}
+
+#[cfg(all(test, not(pv_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    use pv_arch::mock::{Machine, MockArch};
+
+    use super::*;
+
+    const CPU1: CpuId = CpuId::new(1);
+
+    /// A machine of two CPUs where CPU 1 has run for `ran`.
+    fn machine(ran: &Arc<Mutex<u64>>, sense: Reply) -> Arc<Machine> {
+        let machine = Machine::new(2);
+        let ran = Arc::clone(ran);
+        machine.on_call(move |_, call| match call {
+            PlatformCall::CpuTimer => Reply::value(*ran.lock().unwrap()),
+            PlatformCall::Sigp { order: 0x15, cpu } => {
+                assert_eq!(cpu, CPU1);
+                sense
+            }
+            _ => Reply::REFUSED,
+        });
+        machine
+    }
+
+    fn preemption(reply: Reply) -> Preemption {
+        let machine = machine(&Arc::default(), reply);
+        let _cpu = machine.bind(CpuId::BOOT);
+        StolenTime::<MockArch>::new(CPU1).preemption()
+    }
+
+    #[test]
+    fn steal_is_clock_growth_less_timer_growth_less_wait() {
+        let ran = Arc::new(Mutex::new(1_000_000));
+        let machine = machine(&ran, sense_reply(true));
+        machine.advance(Nanos::new(7));
+        let _cpu = machine.bind(CPU1);
+        let time = StolenTime::<MockArch>::new(CPU1);
+        assert_eq!(register(&time), Ok(()));
+        assert_eq!(time.steal(), Ok(Nanos::ZERO));
+        // 100 ns of wall time, 60 of them run.
+        machine.advance(Nanos::new(100));
+        *ran.lock().unwrap() += 60;
+        assert_eq!(time.steal(), Ok(Nanos::new(40)));
+        // A wait is not stolen.
+        time.begin_wait();
+        machine.advance(Nanos::new(500));
+        time.end_wait();
+        time.end_wait();
+        assert_eq!(time.steal(), Ok(Nanos::new(40)));
+    }
+
+    #[test]
+    fn a_timer_that_is_ahead_of_the_clock_is_no_steal() {
+        let ran = Arc::default();
+        let machine = machine(&ran, sense_reply(true));
+        let _cpu = machine.bind(CPU1);
+        let time = StolenTime::<MockArch>::new(CPU1);
+        assert_eq!(register(&time), Ok(()));
+        *ran.lock().unwrap() += 60;
+        assert_eq!(time.steal(), Ok(Nanos::ZERO));
+    }
+
+    #[test]
+    fn another_cpu_cannot_read_the_timer() {
+        let machine = machine(&Arc::default(), sense_reply(true));
+        let _cpu = machine.bind(CpuId::BOOT);
+        let time = StolenTime::<MockArch>::new(CPU1);
+        let (asked, here) = (CPU1, CpuId::BOOT);
+        assert_eq!(time.steal(), Err(ReadError::OtherCpu { asked, here }));
+        assert_eq!(
+            register(&time),
+            Err(RegisterError::OtherCpu { asked, here })
+        );
+    }
+
+    #[test]
+    fn a_machine_without_the_timer_does_not_offer_steal() {
+        let machine = Machine::new(2);
+        let _cpu = machine.bind(CPU1);
+        let time = StolenTime::<MockArch>::new(CPU1);
+        assert_eq!(register(&time), Err(RegisterError::NotOffered));
+        assert_eq!(time.steal(), Err(ReadError::Refused { status: -1 }));
+    }
+
+    #[test]
+    fn preempted_is_condition_code_1_with_the_status_not_running() {
+        assert_eq!(preemption(sense_reply(true)), Preemption::Running);
+        assert_eq!(preemption(sense_reply(false)), Preemption::Preempted);
+        assert_eq!(preemption(invalid_order_reply()), Preemption::Unknown);
+        assert_eq!(preemption(Reply::status(2)), Preemption::Unknown);
+        assert_eq!(preemption(Reply::status(3)), Preemption::Unknown);
+    }
+
+    #[test]
+    fn a_cpu_in_enabled_wait_or_offline_is_not_asked_about() {
+        let machine = machine(&Arc::default(), sense_reply(false));
+        let _cpu = machine.bind(CPU1);
+        let time = StolenTime::<MockArch>::new(CPU1);
+        assert!(time.is_preempted());
+        time.begin_wait();
+        machine.take_log();
+        assert!(!time.is_preempted());
+        assert_eq!(machine.log(), []);
+        time.end_wait();
+        assert!(time.is_preempted());
+        unregister(&time);
+        assert!(!time.is_preempted());
+    }
+}
