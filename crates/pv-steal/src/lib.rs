@@ -11,7 +11,10 @@
 //!   HostRecord::enter/leave  ->  layout, flags, version ->  StealSource::steal
 //!   (writer)                     kvm_x86, arm, riscv, ..    StealSource::preemption
 //!                                                              |
-//!                              StealClock  (monotonic)  <------+
+//!       StealAccount (whose interval paid)   StealClock  <-----+
+//!       StealEstimate (recent share)      <- (monotonic)       |
+//!                                                              |
+//!       Belief (what of `preempted` to believe)          <-----+
 //! ```
 //!
 //! ```
@@ -33,6 +36,9 @@
 //! * Layouts are pinned at compile time: size, alignment and every offset.
 //! * Reading ends: a record that keeps changing is a [`ReadError`] after
 //!   [`READ_TRIES`] tries.
+//! * Whatever a record says, a [`StealClock`] is monotonic and within wall time,
+//!   a [`StealAccount`] neither loses nor invents steal, a [`StealEstimate`] is
+//!   between 0 and 1000 permille, and a [`Belief`] ends.
 //!
 //! # Not guaranteed
 //!
@@ -40,9 +46,14 @@
 
 #![cfg_attr(not(test), no_std)]
 
+mod account;
 #[cfg(target_has_atomic = "64")]
 pub mod arm;
+mod belief;
+mod clock;
 mod error;
+mod estimate;
+mod fault;
 mod field;
 pub mod kvm_x86;
 pub mod loongarch;
@@ -56,7 +67,12 @@ pub mod s390;
 mod seq;
 pub mod xen;
 
+pub use account::{DEBT_BOUND, Split, StealAccount};
+pub use belief::{Belief, SILENCE_HITS, Standing, TRUST_BOUND};
+pub use clock::{CARRY_BOUND, Reading, StealClock};
 pub use error::{ReadError, RegisterError};
+pub use estimate::{HalfLife, StealEstimate};
+pub use fault::{ClockFault, FaultCounts};
 pub use platform::{Platform, UnknownPlatform};
 pub use record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 pub use seq::READ_TRIES;
