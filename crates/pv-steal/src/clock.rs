@@ -83,6 +83,8 @@ struct Base {
 pub struct Reading {
     /// Steal since the first reading, as far as it can be believed.
     pub total: Nanos,
+    /// When the reading was made.
+    pub at: Nanos,
     /// What was wrong with the reading, if anything.
     pub fault: Option<ClockFault>,
 }
@@ -103,7 +105,7 @@ impl StealClock {
     /// A preemption between reading steal and reading time would show in one of
     /// the two only, and make this step or the next one look like a jump. So
     /// steal is read on both sides of the time, until it did not change.
-    pub fn read<A: Arch>(&mut self, source: &impl StealSource) -> Reading {
+    pub fn read<A: Arch>(&mut self, source: &(impl StealSource + ?Sized)) -> Reading {
         let mut raw = source.steal();
         let mut now = A::now();
         for _ in 0..PAIR_TRIES {
@@ -130,6 +132,7 @@ impl StealClock {
         }
         Reading {
             total: self.total,
+            at: now,
             fault,
         }
     }

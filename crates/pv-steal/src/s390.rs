@@ -60,6 +60,8 @@ pub struct StolenTime<A> {
     begun_timer: AtomicU64,
     waited: AtomicU64,
     wait_begun: AtomicU64,
+    wait_begun_timer: AtomicU64,
+    told: AtomicU64,
     waiting: AtomicBool,
     arch: PhantomData<fn() -> A>,
 }
@@ -74,6 +76,8 @@ impl<A> StolenTime<A> {
                 begun_timer: AtomicU64::new(0),
                 waited: AtomicU64::new(0),
                 wait_begun: AtomicU64::new(0),
+                wait_begun_timer: AtomicU64::new(0),
+                told: AtomicU64::new(0),
                 waiting: AtomicBool::new(false),
                 arch: PhantomData,
             }
@@ -86,21 +90,25 @@ impl<A: Arch> StolenTime<A> {
     /// Enabled wait begins. Called on the CPU itself, as the last thing before.
     pub fn begin_wait(&self) {
         self.wait_begun.store(A::now().get(), own_times());
+        self.wait_begun_timer
+            .store(timer_or_zero::<A>().get(), own_times());
         self.waiting.store(true, write_waiting());
     }
 
     /// Enabled wait has ended. Called on the CPU itself, first thing after.
     ///
     /// Time between the wake-up and the first instruction after it counts as
-    /// waited, not as stolen: there is nothing that tells the two apart.
+    /// waited, not as stolen: there is nothing that tells the two apart. The
+    /// timer may run in enabled wait or not; what it ran is taken out again.
     pub fn end_wait(&self) {
         if !self.waiting.load(own_times()) {
             return;
         }
         self.waiting.store(false, write_waiting());
-        let begun = Nanos::new(self.wait_begun.load(own_times()));
-        let before = Nanos::new(self.waited.load(own_times()));
-        let waited = before.plus(A::now().since(begun));
+        let loaded = |time: &AtomicU64| Nanos::new(time.load(own_times()));
+        let timed = timer_or_zero::<A>().since(loaded(&self.wait_begun_timer));
+        let away = A::now().since(loaded(&self.wait_begun));
+        let waited = loaded(&self.waited).plus(away.since(timed));
         self.waited.store(waited.get(), own_times());
     }
 }
@@ -122,7 +130,12 @@ impl<A: Arch> StealSource for StolenTime<A> {
         let loaded = |time: &AtomicU64| Nanos::new(time.load(own_times()));
         let ran = ran.since(loaded(&self.begun_timer));
         let accounted = ran.plus(loaded(&self.waited));
-        Ok(wall.since(loaded(&self.begun)).since(accounted))
+        let stolen = wall.since(loaded(&self.begun)).since(accounted);
+        // The time between the two readings looks stolen, and is not the same
+        // each time; that must not look like a step back.
+        let stolen = stolen.max(loaded(&self.told));
+        self.told.store(stolen.get(), own_times());
+        Ok(stolen)
     }
 
     fn preemption(&self) -> Preemption {
@@ -131,6 +144,11 @@ impl<A: Arch> StealSource for StolenTime<A> {
         }
         read_sense_reply(A::platform_call(sense(self.cpu)))
     }
+}
+
+/// A timer that cannot be read does not run; `register` has refused it.
+fn timer_or_zero<A: Arch>() -> Nanos {
+    timer::<A>().unwrap_or(Nanos::ZERO)
 }
 
 fn timer<A: Arch>() -> Result<Nanos, i64> {
@@ -193,6 +211,7 @@ pub fn register<A: Arch>(time: &StolenTime<A>) -> Result<(), RegisterError> {
     time.begun_timer.store(timer.get(), own_times());
     time.begun.store(A::now().get(), own_times());
     time.waited.store(0, own_times());
+    time.told.store(0, own_times());
     time.waiting.store(false, write_waiting());
     Ok(())
 }

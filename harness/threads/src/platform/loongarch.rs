@@ -1,0 +1,94 @@
+//! KVM on `LoongArch`: a configuration word and one hypercall.
+
+use pv_arch::{CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
+use pv_steal::loongarch::{self, Features, HypercallError, StealTime};
+use pv_steal::{Preemption, ReadError, RegisterError, StealSource};
+
+use super::{Board, Driver, Effect, HostView};
+use crate::ThreadArch;
+use crate::memory::Records;
+
+pub(crate) struct LoongArch {
+    records: Records<StealTime>,
+}
+
+impl LoongArch {
+    pub fn new(count: CpuCount) -> Self {
+        Self {
+            records: Records::new(count, StealTime::new),
+        }
+    }
+}
+
+impl Board for LoongArch {
+    fn boot(&'static self, cpu: CpuId) -> Result<&'static dyn Driver, RegisterError> {
+        let record = self.records.of(cpu);
+        let features = loongarch::register::<ThreadArch>(record)?;
+        Ok(Box::leak(Box::new(Registered { record, features })))
+    }
+
+    fn shut_down(&'static self, cpu: CpuId) -> Result<(), RegisterError> {
+        loongarch::unregister::<ThreadArch>(self.records.of(cpu))
+    }
+
+    fn guest_addr(&self, object: *const u8, len: usize) -> Option<GuestAddr> {
+        self.records.locate(object, len)
+    }
+
+    fn call(&self, _cpu: CpuId, call: PlatformCall, _host: &HostView<'_>) -> (Reply, Effect) {
+        match call {
+            PlatformCall::Cpucfg { word } => (cpucfg(word), Effect::None),
+            PlatformCall::LoongArchHypercall {
+                service: loongarch::SERVICE,
+                function: loongarch::FUNC_NOTIFY,
+                args,
+            } => self.notify(args),
+            _ => (Reply::REFUSED, Effect::None),
+        }
+    }
+}
+
+impl LoongArch {
+    fn notify(&self, args: [u64; 2]) -> (Reply, Effect) {
+        let refuse = |error: HypercallError| (Reply::status(error.code()), Effect::None);
+        match loongarch::decode(args) {
+            Ok(None) => (Reply::status(0), Effect::Detach),
+            Ok(Some(addr)) => match self.records.at(addr) {
+                Some(record) => (Reply::status(0), Effect::Attach(record)),
+                None => refuse(HypercallError::InvalidParameter),
+            },
+            Err(error) => refuse(error),
+        }
+    }
+}
+
+fn cpucfg(word: u32) -> Reply {
+    let offered = Features::STEAL_TIME | Features::PREEMPT;
+    Reply::value(match word {
+        loongarch::CPUCFG_SIGNATURE => loongarch::SIGNATURE.into(),
+        loongarch::CPUCFG_FEATURES => offered.bits().into(),
+        _ => 0,
+    })
+}
+
+/// A record together with what the host said of it.
+struct Registered {
+    record: &'static StealTime,
+    features: Features,
+}
+
+impl StealSource for Registered {
+    fn steal(&self) -> Result<Nanos, ReadError> {
+        self.record.steal()
+    }
+
+    fn preemption(&self) -> Preemption {
+        self.record.preemption_under(self.features)
+    }
+}
+
+impl Driver for Registered {
+    fn source(&self) -> &dyn StealSource {
+        self
+    }
+}

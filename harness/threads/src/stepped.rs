@@ -1,0 +1,187 @@
+//! The deterministic engine: virtual time, and one thread at a time.
+//!
+//! Each host CPU has a local clock. The vCPU on the host CPU that is furthest
+//! behind has the *baton*: its thread alone executes, up to its next call of the
+//! architecture. The call takes effect at its local time; then the clock moves
+//! by a random step (the code until the next call), and the baton goes to
+//! whoever is furthest behind now. So moves happen in order of virtual time, as
+//! in any discrete-event simulation, and the seed decides everything.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pv_arch::Nanos;
+use pv_arch::sync::atomic::Ordering;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use crate::core::Core;
+use crate::error::RunError;
+use crate::sched::State;
+use crate::timeline::Phase;
+use crate::vm::Vm;
+
+/// A step is from this many nanoseconds ...
+const SHORTEST_STEP: u64 = 500;
+/// ... to this many more.
+const STEP_SPREAD: u64 = 8192;
+
+pub(crate) struct Stepper {
+    clocks: Mutex<Clocks>,
+}
+
+struct Clocks {
+    local: Vec<Nanos>,
+    random: ChaCha8Rng,
+}
+
+impl Stepper {
+    pub fn new(seed: u64, pcpus: usize) -> Self {
+        Self {
+            clocks: Mutex::new(Clocks {
+                local: vec![Nanos::ZERO; pcpus],
+                random: ChaCha8Rng::seed_from_u64(seed),
+            }),
+        }
+    }
+
+    /// Local time of a vCPU that runs.
+    pub fn now(&self, core: &Core, vcpu: usize) -> Nanos {
+        let State::Running(pcpu) = core.sched.state(vcpu) else {
+            panic!("vCPU {vcpu} executes without a host CPU");
+        };
+        self.clocks().local[pcpu]
+    }
+
+    /// The furthest that any host CPU has come.
+    pub fn latest(&self) -> Nanos {
+        let clocks = self.clocks();
+        clocks.local.iter().copied().max().unwrap_or(Nanos::ZERO)
+    }
+
+    /// Give out the first baton.
+    pub fn begin(&self, vm: &Vm, mut core: MutexGuard<'_, Core>) {
+        let first = self.clocks().next(vm, &mut core);
+        drop(core);
+        if let Some(first) = first {
+            vm.vcpus[first].gate.open();
+        }
+    }
+
+    /// A call took effect: move on, and return when `vcpu` has the baton again
+    /// (or at once if it is over).
+    pub fn settle(&self, vm: &Vm, mut core: MutexGuard<'_, Core>, vcpu: usize) {
+        let mut clocks = self.clocks();
+        if let State::Running(pcpu) = core.sched.state(vcpu) {
+            clocks.step(pcpu);
+        }
+        let next = clocks.next(vm, &mut core);
+        drop(clocks);
+        let over = core.vcpus[vcpu].timeline.phase() == Phase::Away;
+        if over {
+            vm.changed.notify_all();
+        }
+        drop(core);
+        if next == Some(vcpu) {
+            return;
+        }
+        if let Some(next) = next {
+            vm.vcpus[next].gate.open();
+        }
+        if !over {
+            vm.vcpus[vcpu].gate.pass();
+        }
+    }
+
+    fn clocks(&self) -> MutexGuard<'_, Clocks> {
+        self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clocks {
+    fn step(&mut self, pcpu: usize) {
+        let step = SHORTEST_STEP + self.random.next_u64() % STEP_SPREAD;
+        self.local[pcpu] = self.local[pcpu].plus(Nanos::new(step));
+    }
+
+    /// Let the host do everything that is due, and choose who executes next;
+    /// `None` once every vCPU is over.
+    fn next(&mut self, vm: &Vm, core: &mut Core) -> Option<usize> {
+        loop {
+            let Some((now, pcpu, vcpu)) = self.furthest_behind(core) else {
+                if core.sched.all_absent() {
+                    return None;
+                }
+                self.wait_for_event(vm, core);
+                continue;
+            };
+            if self.dispatch(core, now) {
+                continue;
+            }
+            if now >= vm.settings.duration && !core.stopping {
+                vm.stopping.store(true, Ordering::Relaxed);
+                core.stop(now);
+                continue;
+            }
+            if let Some((sleeper, asleep)) = core.overslept(vm.settings.watchdog, now) {
+                vm.stopping.store(true, Ordering::Relaxed);
+                core.fail(
+                    RunError::LostWakeUp {
+                        cpu: crate::core::cpu_id(sleeper),
+                        asleep,
+                        watchdog: vm.settings.watchdog,
+                        kicks_dropped: core.kicks_dropped,
+                    },
+                    now,
+                );
+                continue;
+            }
+            if core.sched.expired(pcpu, now).is_some() {
+                core.preempt(vcpu, now);
+                continue;
+            }
+            return Some(vcpu);
+        }
+    }
+
+    /// Fill free host CPUs at `now`. Returns whether any got a vCPU.
+    fn dispatch(&mut self, core: &mut Core, now: Nanos) -> bool {
+        let mut any = false;
+        while let Some((vcpu, pcpu)) = core.dispatch(now) {
+            self.local[pcpu] = self.local[pcpu].max(now);
+            core.enter(vcpu, self.local[pcpu]);
+            any = true;
+        }
+        any
+    }
+
+    /// No vCPU runs. Go on at the time at which one can, or report that none
+    /// ever will.
+    fn wait_for_event(&mut self, vm: &Vm, core: &mut Core) {
+        let latest = self.local.iter().copied().max().unwrap_or(Nanos::ZERO);
+        if self.dispatch(core, latest) {
+            return;
+        }
+        if let Some(then) = core.sched.next_event(latest) {
+            self.dispatch(core, then);
+            return;
+        }
+        vm.stopping.store(true, Ordering::Relaxed);
+        let kicks_dropped = core.kicks_dropped;
+        core.fail(
+            RunError::AllHalted {
+                at: latest,
+                kicks_dropped,
+            },
+            latest,
+        );
+    }
+
+    fn furthest_behind(&self, core: &Core) -> Option<(Nanos, usize, usize)> {
+        (0..self.local.len())
+            .filter_map(|pcpu| {
+                let vcpu = core.sched.running_on(pcpu)?;
+                Some((self.local[pcpu], pcpu, vcpu))
+            })
+            .min()
+    }
+}
