@@ -115,6 +115,25 @@ proptest! {
         }
     }
 
+    /// Fewer misses than it takes, then a hit, again and again. The wait that was
+    /// hit is no miss when its steal shows.
+    #[test]
+    fn a_hit_makes_up_for_what_was_missed(
+        rounds in vec((1..50 * MS, 0..u64::from(SILENCE_HITS)), 1..20),
+    ) {
+        let mut belief = Belief::new();
+        let (mut now, mut steal) = (0_u64, 0_u64);
+        for (wait, misses) in rounds {
+            let _ = belief.look(Preemption::Preempted, Ok(Nanos::new(steal)), Nanos::new(now));
+            for _ in 0..=misses {
+                now += wait;
+                steal += wait;
+                let said = belief.look(Preemption::Running, Ok(Nanos::new(steal)), Nanos::new(now));
+                prop_assert_eq!(said, Preemption::Running);
+            }
+        }
+    }
+
     /// Each wait spans a look. The host never sets the bit: after as many waits
     /// as hits were to be expected it is called silent, and not before.
     #[test]

@@ -187,6 +187,46 @@ proptest! {
         prop_assert_eq!(clock.faults(), FaultCounts::NONE);
     }
 
+    /// Readings come with a time up to the bound too early, so it steps back.
+    #[test]
+    fn skew_of_the_guests_clock_costs_no_steal(
+        steps in vec((0..30 * MS, 0..=100_u64, 0..=CARRY_BOUND.get()), 1..60),
+    ) {
+        let mut clock = StealClock::new();
+        let (mut now, mut stolen) = (1000 * MS, 0_u64);
+        let _ = clock.update(Ok(Nanos::ZERO), Nanos::new(now));
+        for (elapsed, percent, early) in steps {
+            now += elapsed;
+            stolen += elapsed / 100 * percent;
+            let _ = clock.update(Ok(Nanos::new(stolen)), Nanos::new(now - early));
+        }
+        let _ = clock.update(Ok(Nanos::new(stolen)), Nanos::new(now).plus(CARRY_BOUND));
+        prop_assert_eq!(clock.total().get(), stolen);
+        let time_went_back = clock.faults().time_went_back;
+        prop_assert_eq!(clock.faults(), FaultCounts { time_went_back, ..FaultCounts::NONE });
+    }
+
+    /// A host that tells more than wall time, for however long, is owed a tick.
+    #[test]
+    fn what_is_still_to_be_told_is_within_the_bound(
+        steps in vec((0..30 * MS, 0..=CARRY_BOUND.get()), 1..60),
+    ) {
+        let mut clock = StealClock::new();
+        let (mut now, mut raw, mut ahead) = (0_u64, 0_u64, 0_u64);
+        let _ = clock.update(Ok(Nanos::ZERO), Nanos::ZERO);
+        for (elapsed, by) in steps {
+            now += elapsed;
+            raw += elapsed + by;
+            ahead += by;
+            let _ = clock.update(Ok(Nanos::new(raw)), Nanos::new(now));
+            prop_assert_eq!(clock.total().get(), now, "it was all stolen");
+        }
+        let _ = clock.update(Ok(Nanos::new(raw)), Nanos::new(now + 1000 * MS));
+        prop_assert_eq!(clock.total().get() - now, ahead.min(CARRY_BOUND.get()));
+        prop_assert_eq!(clock.faults().overran > 0, ahead > CARRY_BOUND.get());
+        prop_assert_eq!(clock.faults().jumped, 0);
+    }
+
     /// Whatever happened before, one reading of a good record is enough.
     #[test]
     fn no_fault_lasts(
