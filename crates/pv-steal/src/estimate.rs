@@ -28,8 +28,9 @@
 //! 1. `stolen <= observed`: both go through the same steps, each of which is
 //!    monotone in its operand. Hence 0 to 1000 permille, and more steal never
 //!    gives a lower estimate.
-//! 2. `observed <= half-life / ln 2 < 2^53` units: it is cut there (the exact
-//!    sum never gets there, rounding might). A contribution is cut likewise,
+//! 2. `observed <= half-life / ln 2 < 2^53` units: it is cut there. (The exact
+//!    sum stays below, and rounding goes down; the cut makes the bound plain
+//!    instead of proven.) A contribution is cut likewise,
 //!    so no sum of two overflows, nor does a product with 1000.
 //!
 //! Error: see `docs/steal-accounting.md`; below 1/10000 of the share.
