@@ -37,6 +37,10 @@ pub const REGISTER_BY_VIRTUAL: u32 = 5;
 /// `VCPUOP_register_runstate_phys_area`: by physical address, in which case
 /// transitions are always marked.
 pub const REGISTER_BY_PHYSICAL: u32 = 14;
+/// `VMASST_TYPE_runstate_update_flag`: what a guest enables, by
+/// `HYPERVISOR_vm_assist`, to have transitions marked in a record that is
+/// registered by virtual address.
+pub const ASSIST_MARK: u32 = 5;
 /// The physical address that switches the record off.
 pub const NO_AREA: u64 = u64::MAX;
 /// `XEN_RUNSTATE_UPDATE`: bit 63 of `state_entry_time`, in a transition.
