@@ -2,7 +2,8 @@
 //!
 //! One record a vCPU, in memory that the **hypervisor** chooses and reports.
 //! Source: Arm DEN0057 "Paravirtualized Time for Arm-based Systems" version A,
-//! as described in the Linux document "Paravirtualized time support for arm64".
+//! as described in the Linux document "Paravirtualized time support for arm64"
+//! (16 bytes), and "Generic vcpu interface" (alignment of 64).
 //!
 //! There is no sequence: the counter is one aligned 64-bit word, which a guest
 //! reads whole (only 64-bit guests have it). The record does not tell whether

@@ -20,7 +20,7 @@ fn riscv_is_sbi_spec() {
         (SbiError::InvalidAddress, SbiRet::invalid_address()),
     ];
     for (ours, theirs) in codes {
-        assert_eq!(ours.code(), theirs.error as i64, "{ours}");
+        assert_eq!(ours.code(), theirs.error.cast_signed() as i64, "{ours}");
     }
 }
 

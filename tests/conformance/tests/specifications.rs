@@ -28,8 +28,9 @@ fn riscv_is_sbi_2_0_chapter_16() {
 }
 
 /// Arm DEN0057A, section "Stolen time", by way of the Linux document
-/// "Paravirtualized time support for arm64"; the padding to 64 bytes is the
-/// alignment that the document gives.
+/// "Paravirtualized time support for arm64"; 16 bytes are
+/// specified, and the padding follows from the alignment of 64 that KVM asks
+/// for (Linux document "Generic vcpu interface", `KVM_ARM_VCPU_PVTIME_IPA`).
 #[test]
 fn arm_is_den0057a_stolen_time() {
     assert_none(&wrong_by_table::<arm::StolenTime>(
