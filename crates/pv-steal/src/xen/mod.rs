@@ -321,7 +321,7 @@ const fn call(op: u32, cpu: CpuId, area: GuestAddr) -> PlatformCall {
 }
 
 /// Register `record` for the calling vCPU: by physical address, and by virtual
-/// address with a Xen that does not know the former (before 4.18). Then
+/// address with a Xen that does not know the former (as of 4.17). Then
 /// transitions are marked only if the guest has switched that on
 /// (`VMASST_TYPE_runstate_update_flag`), and only the vCPU itself should read
 /// the record. The state is cleared first: a record that was in use before may
