@@ -2,7 +2,8 @@
 //!
 //! One record a vCPU, in memory that the **hypervisor** chooses and reports.
 //! Source: Arm DEN0057 "Paravirtualized Time for Arm-based Systems" version A,
-//! as described in the Linux document "Paravirtualized time support for arm64".
+//! as described in the Linux document "Paravirtualized time support for arm64"
+//! (16 bytes), and "Generic vcpu interface" (alignment of 64).
 //!
 //! There is no sequence: the counter is one aligned 64-bit word, which a guest
 //! reads whole (only 64-bit guests have it). The record does not tell whether
@@ -49,7 +50,7 @@ pv_arch::orderings! {
 pub struct StolenTime {
     revision: AtomicU32,
     attributes: AtomicU32,
-    stolen_time: AtomicU64,
+    stolen: AtomicU64,
     pad: [AtomicU8; 48],
 }
 
@@ -68,7 +69,7 @@ mod layout {
     assert_eq_align!(StolenTime, Line);
     const_assert_eq!(offset_of!(StolenTime, revision), 0);
     const_assert_eq!(offset_of!(StolenTime, attributes), 4);
-    const_assert_eq!(offset_of!(StolenTime, stolen_time), 8);
+    const_assert_eq!(offset_of!(StolenTime, stolen), 8);
     const_assert_eq!(offset_of!(StolenTime, pad), 16);
 }
 
@@ -83,7 +84,7 @@ unsafe impl GuestRecord for StolenTime {
         page: 0,
     };
     const FIELDS: &'static [(&'static str, usize)] =
-        record::fields!(revision, attributes, stolen_time, pad);
+        record::fields!(revision, attributes, stolen, pad);
 }
 
 impl StolenTime {
@@ -93,7 +94,7 @@ impl StolenTime {
             Self {
                 revision: AtomicU32::new(0),
                 attributes: AtomicU32::new(0),
-                stolen_time: AtomicU64::new(0),
+                stolen: AtomicU64::new(0),
                 pad: crate::field::zeros!(48),
             }
         }
@@ -116,7 +117,7 @@ impl StolenTime {
 impl StealSource for StolenTime {
     #[inline(always)]
     fn steal(&self) -> Result<Nanos, ReadError> {
-        let stolen = self.stolen_time.load(read_stolen());
+        let stolen = self.stolen.load(read_stolen());
         Ok(Nanos::new(u64::from_le(stolen)))
     }
 
@@ -128,7 +129,7 @@ impl StealSource for StolenTime {
 
 impl HostRecord for StolenTime {
     fn enter(&self, _now: Nanos, steal: Nanos) {
-        self.stolen_time.store(steal.get().to_le(), write_stolen());
+        self.stolen.store(steal.get().to_le(), write_stolen());
     }
 
     fn leave(&self, _now: Nanos, _why: Leave) {}
@@ -166,20 +167,20 @@ pub fn register<A: Arch>() -> Result<GuestAddr, RegisterError> {
 
 /// X0 as a signed number; `None` where there is no SMCCC at all.
 fn signed(reply: Reply) -> Option<i64> {
-    (reply.status == 0).then_some(reply.values[0].cast_signed())
+    let x0 = i64::from_ne_bytes(reply.values[0].to_ne_bytes());
+    (reply.status == 0).then_some(x0)
 }
 
 /// What a hypervisor with a record at `record` for the calling vCPU (`None` =
 /// without one) answers to an SMCCC call about PV time.
 pub fn host_reply(function: u32, arg: u64, record: Option<GuestAddr>) -> Reply {
     let known = |functions: &[u32]| functions.iter().any(|known| u64::from(*known) == arg);
+    let status = |x0: i64| u64::from_ne_bytes(x0.to_ne_bytes());
     let x0 = match (function, record) {
-        (ARCH_FEATURES, Some(_)) if known(&[PV_TIME_FEATURES]) => SUCCESS.cast_unsigned(),
-        (PV_TIME_FEATURES, Some(_)) if known(&[PV_TIME_FEATURES, PV_TIME_ST]) => {
-            SUCCESS.cast_unsigned()
-        }
+        (ARCH_FEATURES, Some(_)) if known(&[PV_TIME_FEATURES]) => status(SUCCESS),
+        (PV_TIME_FEATURES, Some(_)) if known(&[PV_TIME_FEATURES, PV_TIME_ST]) => status(SUCCESS),
         (PV_TIME_ST, Some(addr)) => addr.get(),
-        _ => NOT_SUPPORTED.cast_unsigned(),
+        _ => status(NOT_SUPPORTED),
     };
     Reply::value(x0)
 }

@@ -1,7 +1,7 @@
 //! POWER: the virtual processor area of shared-processor partitions.
 //!
 //! One big-endian record of at least 640 bytes a vCPU. Source: "Linux on Power
-//! Architecture Reference" (LoPAR), section "Virtual Processor Areas" (table
+//! Architecture Reference" (`LoPAR`), section "Virtual Processor Areas" (table
 //! "Per Virtual Processor Area") and section "`H_REGISTER_VPA`".
 //!
 //! * The *dispatch counter* is even while the vCPU runs, odd while it does not.
@@ -10,7 +10,7 @@
 //! * Steal is the sum of two accumulators in ticks of the time base: the wait
 //!   for capacity and the wait for a physical processor. Each is one aligned
 //!   word that only grows, so a sum of two separate reads lies between the
-//!   totals at its beginning and at its end: no protocol is needed. LoPAR warns
+//!   totals at its beginning and at its end: no protocol is needed. `LoPAR` warns
 //!   of platforms that leave the accumulators at 0.
 
 use bitflags::bitflags;

@@ -8,9 +8,10 @@
 //!   status", which is not asked about CPUs in enabled wait: they do not run,
 //!   and have no wish to.
 //!
-//! Sources: "z/Architecture Principles of Operation", chapter "Control
-//! Instructions" (SIGNAL PROCESSOR, STORE CPU TIMER); the order code also
-//! stands in the Linux header `asm/sie.h`.
+//! Sources: the Linux headers `asm/sigp.h` and `asm/sie.h`, whose names are
+//! those of "z/Architecture Principles of Operation" (SIGNAL PROCESSOR, STORE
+//! CPU TIMER). That the timer stands still in enabled wait is not confirmed
+//! (`docs/records.md`).
 
 use core::marker::PhantomData;
 

@@ -37,6 +37,10 @@ pub const REGISTER_BY_VIRTUAL: u32 = 5;
 /// `VCPUOP_register_runstate_phys_area`: by physical address, in which case
 /// transitions are always marked.
 pub const REGISTER_BY_PHYSICAL: u32 = 14;
+/// `VMASST_TYPE_runstate_update_flag`: what a guest enables, by
+/// `HYPERVISOR_vm_assist`, to have transitions marked in a record that is
+/// registered by virtual address.
+pub const ASSIST_MARK: u32 = 5;
 /// The physical address that switches the record off.
 pub const NO_AREA: u64 = u64::MAX;
 /// `XEN_RUNSTATE_UPDATE`: bit 63 of `state_entry_time`, in a transition.
@@ -317,7 +321,7 @@ const fn call(op: u32, cpu: CpuId, area: GuestAddr) -> PlatformCall {
 }
 
 /// Register `record` for the calling vCPU: by physical address, and by virtual
-/// address with a Xen that does not know the former (before 4.18). Then
+/// address with a Xen that does not know the former (as of 4.17). Then
 /// transitions are marked only if the guest has switched that on
 /// (`VMASST_TYPE_runstate_update_flag`), and only the vCPU itself should read
 /// the record. The state is cleared first: a record that was in use before may

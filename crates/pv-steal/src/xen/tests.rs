@@ -153,9 +153,9 @@ fn a_state_that_is_none_is_not_known() {
 fn a_mark_that_stays_ends_the_read_and_the_next_transition_makes_it_good() {
     let record = RunState32::new();
     record.transition(State::Runnable, Nanos::new(10));
-    record.state_entry_time.store(10 | UPDATE, Relaxed);
+    record.state_entry_time.store(0xa | UPDATE, Relaxed);
     let stuck = ReadError::InTransition {
-        entry: 10 | UPDATE,
+        entry: 0xa | UPDATE,
         tries: READ_TRIES,
     };
     assert_eq!(record.steal(), Err(stuck));
