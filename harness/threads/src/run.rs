@@ -25,6 +25,9 @@ const LONGEST_NAP: Nanos = Nanos::from_millis(10);
 ///
 /// `progress` is called now and then with the part of the run that is over, in
 /// permille, from the calling thread.
+///
+/// # Panics
+/// Only if the harness itself is wrong; a panic of the guest is a [`RunError`].
 pub fn run(
     settings: Settings,
     program: Box<dyn Program>,
@@ -156,10 +159,10 @@ fn tick(vm: &Vm, core: &mut Core, now: Nanos) {
     }
     vm.dispatch(core, now);
     for pcpu in 0..vm.settings.pcpus as usize {
-        if let Some(vcpu) = core.sched.expired(pcpu, now) {
-            if !core.vcpus[vcpu].resched {
-                vm.request_preempt(core, vcpu, now);
-            }
+        if let Some(vcpu) = core.sched.expired(pcpu, now)
+            && !core.vcpus[vcpu].resched
+        {
+            vm.request_preempt(core, vcpu, now);
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn interrupted() {
     }
     vcpu.in_host.store(true, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    vm.preempt(vcpu.id.index());
+    vm.preempt(vcpu.id.index(), true);
     vcpu.enter_guest(vm);
 }
 
@@ -105,7 +105,7 @@ impl Vcpu {
                 return;
             }
             compiler_fence(Ordering::SeqCst);
-            vm.preempt(self.id.index());
+            vm.preempt(self.id.index(), false);
         }
     }
 

@@ -103,6 +103,16 @@ impl Vm {
     /// that vCPU runs again.
     pub fn exit<R>(&self, vcpu: usize, work: impl FnOnce(&mut Core, Nanos) -> R) -> R {
         let mut core = self.lock();
+        core.vcpus[vcpu].timeline.back_in_guest();
+        self.serve(core, vcpu, work)
+    }
+
+    fn serve<R>(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        vcpu: usize,
+        work: impl FnOnce(&mut Core, Nanos) -> R,
+    ) -> R {
         match &self.stepper {
             None => {
                 let now = self.real_now();
@@ -154,10 +164,14 @@ impl Vm {
 
 /// What vCPUs ask for.
 impl Vm {
-    /// The vCPU was told to make room.
-    pub fn preempt(&self, vcpu: usize) {
+    /// The vCPU was told to make room, in guest mode or on its way back there.
+    pub fn preempt(&self, vcpu: usize, was_in_guest: bool) {
         self.vcpus[vcpu].resched.store(false, Ordering::Relaxed);
-        self.exit(vcpu, |core, now| {
+        let mut core = self.lock();
+        if was_in_guest {
+            core.vcpus[vcpu].timeline.back_in_guest();
+        }
+        self.serve(core, vcpu, |core, now| {
             let wanted = core.vcpus[vcpu].resched;
             if wanted && (core.sched.somebody_waits(now) || core.sched.is_held(vcpu, now)) {
                 core.preempt(vcpu, now);

@@ -43,6 +43,7 @@ fn the_accounts_balance_on_every_platform() {
             ..settings(8, 400)
         };
         let report = run_workload(settings, Workload::Relay).unwrap();
+        println!("{platform}");
         assert_balanced(&report);
         assert!(sum(&report, |vcpu| vcpu.guest.steal_ns) > 0, "{platform}");
         let seen = sum(&report, |vcpu| vcpu.seen_preempted);
@@ -213,20 +214,20 @@ impl Program for &'static Giver {
 
 #[test]
 fn a_directed_yield_runs_a_preempted_target() {
-    let giver: &'static Giver = Box::leak(Box::default());
+    let program: &'static Giver = Box::leak(Box::default());
     let settings = Settings {
         pcpus: 1,
         ..settings(2, 200)
     };
-    let report = run(settings, Box::new(giver), |_| ()).unwrap();
+    let report = run(settings, Box::new(program), |_| ()).unwrap();
     assert_balanced(&report);
-    let boosted = giver.boosted.load(Ordering::Relaxed);
+    let boosted = program.boosted.load(Ordering::Relaxed);
     assert!(boosted >= 5, "{boosted}");
     assert_eq!(report.vcpus[1].counts.boosts, boosted);
     // On one host CPU the target is always preempted while vCPU 0 runs.
-    assert_eq!(giver.refused.load(Ordering::Relaxed), 0);
-    let given = report.vcpus[1].host.run_ns;
-    assert!(given > report.vcpus[0].host.run_ns, "{given}");
+    assert_eq!(program.refused.load(Ordering::Relaxed), 0);
+    let [giver, target] = [0, 1].map(|vcpu| report.vcpus[vcpu].host.run_ns);
+    assert!(target > giver, "{target}");
 }
 
 struct Panics;
