@@ -70,3 +70,8 @@ pub use settings::{
     Engine, MAX_DURATION, MAX_PCPUS, MAX_VCPUS, MIN_SLICE, Settings, SettingsError,
 };
 pub use timeline::Times;
+
+/// The example in the README is compiled as well.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -20,6 +20,8 @@ use crate::vm::Vm;
 
 /// The controller looks at everything at least this often.
 const LONGEST_NAP: Nanos = Nanos::from_millis(10);
+/// The caller hears of progress this often.
+const PROGRESS_EVERY: Duration = Duration::from_millis(20);
 
 /// Run `program` on a machine of these settings, to the end.
 ///
@@ -55,7 +57,20 @@ pub fn run(
         })
         .collect::<Result<_, _>>()?;
     vm.power_on();
-    control(vm, &mut progress)?;
+    // The timer has a thread of its own: `progress` may allocate, and must be
+    // able to wait for a vCPU that was stopped inside the allocator.
+    let timer = thread::Builder::new()
+        .name("host timer".to_owned())
+        .spawn(move || control(vm))
+        .map_err(|error| RunError::Os {
+            what: "creating the host's timer thread",
+            error,
+        })?;
+    while !timer.is_finished() {
+        thread::sleep(PROGRESS_EVERY);
+        progress(permille(vm.now_of_host(), vm.settings.duration));
+    }
+    timer.join().expect("the host's timer does not panic")?;
 
     let results: Vec<VcpuResult> = threads
         .into_iter()
@@ -122,7 +137,7 @@ fn guest(
 /// The host's timer: ends slices and holds, ends the run, watches for vCPUs that
 /// sleep for ever. Allocates nothing while vCPUs run: one of them may have been
 /// stopped inside the allocator.
-fn control(vm: &'static Vm, progress: &mut impl FnMut(u32)) -> Result<(), RunError> {
+fn control(vm: &'static Vm) -> Result<(), RunError> {
     let mut stop_by = Nanos::MAX;
     let mut core = vm.lock();
     while !core.sched.all_absent() {
@@ -143,7 +158,6 @@ fn control(vm: &'static Vm, progress: &mut impl FnMut(u32)) -> Result<(), RunErr
             .wait_timeout(core, nap)
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         core = guard;
-        progress(permille(now, vm.settings.duration));
     }
     Ok(())
 }
