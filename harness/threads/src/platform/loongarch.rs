@@ -6,7 +6,7 @@ use pv_arch::{CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
 use pv_steal::loongarch::{self, Features, HypercallError, StealTime};
 use pv_steal::{Preemption, ReadError, RegisterError, StealSource};
 
-use super::{Board, Driver, Effect, HostView};
+use super::{Board, Driver, Effect, HostView, registration};
 use crate::ThreadArch;
 use crate::memory::Records;
 
@@ -63,14 +63,12 @@ impl Board for LoongArch {
 
 impl LoongArch {
     fn notify(&self, args: [u64; 2]) -> (Reply, Effect) {
-        let refuse = |error: HypercallError| (Reply::status(error.code()), Effect::None);
-        match loongarch::decode(args) {
-            Ok(None) => (Reply::status(0), Effect::Detach),
-            Ok(Some(addr)) => match self.records.at(addr) {
-                Some(record) => (Reply::status(0), Effect::Attach(record)),
-                None => refuse(HypercallError::InvalidParameter),
-            },
-            Err(error) => refuse(error),
+        let decoded = loongarch::decode(args);
+        let effect = decoded
+            .and_then(|at| registration(&self.records, at).ok_or(HypercallError::InvalidParameter));
+        match effect {
+            Ok(effect) => (Reply::status(0), effect),
+            Err(error) => (Reply::status(error.code()), Effect::None),
         }
     }
 }
