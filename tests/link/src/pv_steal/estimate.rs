@@ -23,8 +23,9 @@ pub fn run() {
     let Some(half_life) = HalfLife::from_log2(black_box(30)) else {
         return;
     };
+    let half_life = black_box(half_life);
     black_box(half_life.get());
-    let mut estimate = black_box(StealEstimate::new(black_box(half_life)));
+    let mut estimate = black_box(StealEstimate::new(half_life));
     updating(&mut estimate);
     asking(&estimate);
 }
