@@ -193,6 +193,17 @@ impl GuestCpu {
         }
     }
 
+    /// Give the record up and register it again, as around an unplug of this CPU,
+    /// while others may be looking at it. What is stolen meanwhile is not seen.
+    pub fn register_again(&mut self) -> Result<(), pv_steal::RegisterError> {
+        self.tick();
+        self.vm.board.shut_down(self.id)?;
+        self.vm.board.boot(self.id)?;
+        self.clock.rebase();
+        self.tick();
+        Ok(())
+    }
+
     /// Work for about `rounds` times a hundred nanoseconds, looking around and
     /// accounting now and then, as a kernel with a timer tick would.
     pub fn compute(&mut self, rounds: u32) {

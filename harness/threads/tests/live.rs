@@ -230,6 +230,37 @@ fn a_directed_yield_runs_a_preempted_target() {
     assert!(target > giver, "{target}");
 }
 
+/// Everybody registers its record again and again, under the eyes of the others.
+struct Registrars;
+
+impl Program for Registrars {
+    fn run(&self, cpu: &mut GuestCpu) {
+        while !cpu.is_stopping() {
+            cpu.compute(1000);
+            cpu.register_again().expect("it worked before");
+        }
+    }
+}
+
+#[test]
+fn a_record_can_be_registered_again_while_others_look_at_it() {
+    for platform in Platform::ALL {
+        let settings = Settings {
+            platform,
+            ..settings(6, 200)
+        };
+        let report = run(settings, Box::new(Registrars), |_| ()).unwrap();
+        for vcpu in &report.vcpus {
+            assert_eq!(vcpu.clock_faults, 0, "{platform}");
+            assert!(vcpu.guest.total_ns() > vcpu.wall_ns / 4, "{platform}");
+            assert!(
+                vcpu.guest.steal_ns <= vcpu.host.steal_ns + vcpu.wall_ns / 100,
+                "{platform}"
+            );
+        }
+    }
+}
+
 struct Panics;
 
 impl Program for Panics {
