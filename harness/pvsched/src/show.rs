@@ -125,7 +125,7 @@ fn host_line(report: &Report) -> String {
     format!(
         "Times in ms. Host CPUs were given to vCPUs for {} ms, of which guests ran {} ms\n\
          (the rest is waking threads up); seen preempted: how often other vCPUs found the\n\
-         bit set when they looked{dropped}.",
+         bit set when they looked. A guest counts from when it registered its record{dropped}.",
         milli(report.pcpu_busy_ns),
         milli(ran),
     )

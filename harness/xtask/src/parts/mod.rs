@@ -36,7 +36,7 @@ pub const ALL: &[Part] = &[
     },
     Part {
         name: "doc",
-        about: "the examples in the documentation work",
+        about: "the examples in the documentation work, and its links lead somewhere",
         needs: &[CCompiler],
         run: test::doc_tests,
     },
