@@ -11,7 +11,7 @@
 //!    guest (Program, GuestCpu)          one thread a vCPU
 //!      |  ThreadArch: Arch                 |  reads its records only
 //!  ----+-----------------------------------+---------------- host mode below
-//!    vcpu   guest mode / host mode, the signal
+//!    current, vcpu   guest mode / host mode; signal stops a thread
 //!    vm     moves and how they take effect; run: the timer
 //!    core   timelines, records, kicks, the watched lock
 //!    sched  who runs where (pure)          stepped: virtual time instead
@@ -41,6 +41,7 @@
 
 mod arch;
 mod core;
+mod current;
 mod error;
 mod gate;
 mod guest;
@@ -54,6 +55,7 @@ mod script;
 mod settings;
 mod signal;
 mod stepped;
+mod tables;
 mod timeline;
 mod vcpu;
 mod vm;

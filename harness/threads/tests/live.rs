@@ -55,7 +55,12 @@ fn the_accounts_balance_on_every_platform() {
 #[test]
 fn two_eight_and_sixty_four_vcpus_lose_no_wake_up_in_five_seconds() {
     for vcpus in [2, 8, 64] {
-        let report = run_workload(settings(vcpus, 5000), Workload::Relay).unwrap();
+        let settings = Settings {
+            // A loaded computer may keep a team-mate waiting for seconds.
+            watchdog: Nanos::from_secs(4),
+            ..settings(vcpus, 5000)
+        };
+        let report = run_workload(settings, Workload::Relay).unwrap();
         assert_balanced(&report);
         let halts = sum(&report, |vcpu| vcpu.counts.halts);
         assert!(
@@ -132,12 +137,12 @@ impl Program for Closed {
 fn a_vcpu_in_a_loop_without_calls_is_taken_away() {
     let settings = Settings {
         pcpus: 1,
-        ..settings(3, 300)
+        ..settings(3, 600)
     };
     let report = run(settings, Box::<Closed>::default(), |_| ()).unwrap();
     assert_balanced(&report);
     for vcpu in &report.vcpus {
-        assert!(vcpu.counts.preemptions >= 5, "{:?}", vcpu.counts);
+        assert!(vcpu.counts.preemptions >= 3, "{:?}", vcpu.counts);
         assert!(vcpu.host.steal_ns > vcpu.wall_ns / 2);
     }
 }
@@ -252,10 +257,16 @@ fn a_record_can_be_registered_again_while_others_look_at_it() {
         let report = run(settings, Box::new(Registrars), |_| ()).unwrap();
         for vcpu in &report.vcpus {
             assert_eq!(vcpu.clock_faults, 0, "{platform}");
-            assert!(vcpu.guest.total_ns() > vcpu.wall_ns / 4, "{platform}");
+            let host = vcpu.host_while_booted;
+            let percent = vcpu.wall_ns / 100;
+            let differ = vcpu.guest.total_ns().abs_diff(host.total_ns());
+            assert!(differ <= percent, "{platform}: {differ}");
+            // What is stolen between the two registrations is not seen. On s390
+            // what the operating system takes looks stolen as well.
+            let invented = vcpu.guest.steal_ns.saturating_sub(host.steal_ns);
             assert!(
-                vcpu.guest.steal_ns <= vcpu.host.steal_ns + vcpu.wall_ns / 100,
-                "{platform}"
+                invented <= percent || platform == Platform::S390,
+                "{platform}: {invented}"
             );
         }
     }
