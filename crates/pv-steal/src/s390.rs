@@ -93,7 +93,9 @@ impl<A: Arch> StolenTime<A> {
         self.wait_begun.store(A::now().get(), own_times());
         self.wait_begun_timer
             .store(timer_or_zero::<A>().get(), own_times());
-        self.waiting.store(true, write_waiting());
+        if !pv_arch::seeded_bug!("s390.wait-without-mark") {
+            self.waiting.store(true, write_waiting());
+        }
     }
 
     /// Enabled wait has ended. Called on the CPU itself, first thing after.
@@ -105,7 +107,9 @@ impl<A: Arch> StolenTime<A> {
         if !self.waiting.load(own_times()) {
             return;
         }
-        self.waiting.store(false, write_waiting());
+        if !pv_arch::seeded_bug!("s390.wait-leaves-mark") {
+            self.waiting.store(false, write_waiting());
+        }
         let loaded = |time: &AtomicU64| Nanos::new(time.load(own_times()));
         let timed = timer_or_zero::<A>().since(loaded(&self.wait_begun_timer));
         let away = A::now().since(loaded(&self.wait_begun));
