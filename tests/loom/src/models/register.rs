@@ -442,6 +442,8 @@ fn unregister<R: Registrable>(ghost: &Ghost) {
                 ghost.reached("saw-preempted");
             } else if knew {
                 ghost.reached("knew-unregistered");
+                let steal = record.steal();
+                assert!(steal.is_ok(), "nobody writes any more, but {steal:?}");
             }
         })
     };
