@@ -33,6 +33,11 @@
 //!    instead of proven.) A contribution is cut likewise,
 //!    so no sum of two overflows, nor does a product with 1000.
 //!
+//! By these and the range of a half-life, nothing here overflows and no shift is
+//! too far. The compiler does not see that; so the arithmetic is of the kinds
+//! that cannot panic in a kernel built with overflow checks, and of those the
+//! saturating kind for the sums, which stays monotone.
+//!
 //! Error: see `docs/steal-accounting.md`; below 1/10000 of the share.
 
 use pv_arch::Nanos;
@@ -70,12 +75,12 @@ impl HalfLife {
 
     /// As a time.
     pub const fn get(self) -> Nanos {
-        Nanos::new(1 << self.log2)
+        Nanos::new(1_u64.wrapping_shl(self.log2))
     }
 
     /// What a sum comes to when the share is 1 for ever, in units.
     const fn limit(self) -> u64 {
-        PER_LN_2 >> (62 - FRACTION - self.log2)
+        PER_LN_2.wrapping_shr((62 - FRACTION).wrapping_sub(self.log2))
     }
 }
 
@@ -131,14 +136,16 @@ impl StealEstimate {
     #[inline]
     pub const fn exceeds(&self, permille: u16) -> bool {
         let permille = if permille < 1000 { permille } else { 1000 };
-        self.stolen * 1000 > self.observed * permille as u64
+        self.stolen.saturating_mul(1000) > self.observed.saturating_mul(permille as u64)
     }
 
     /// The share of recent time that was stolen, 0 to 1000, rounded; 0 where
     /// nothing was observed. This divides: for reports.
     #[expect(clippy::cast_possible_truncation, reason = "at most 1000")]
     pub const fn permille(&self) -> u16 {
-        match (self.stolen * 1000 + self.observed / 2).checked_div(self.observed) {
+        let thousandfold = self.stolen.saturating_mul(1000);
+        let rounded = thousandfold.saturating_add(self.observed / 2);
+        match rounded.checked_div(self.observed) {
             Some(share) => share as u16,
             None => 0,
         }
@@ -165,12 +172,20 @@ impl StealEstimate {
         let mut more_stolen = decay.contribution(stolen);
         let mut more_observed = decay.contribution(observed);
         for _ in 0..decay.halvings {
-            more_stolen = (more_stolen + less(more_stolen, decay.loss)).min(limit);
-            more_observed = (more_observed + less(more_observed, decay.loss)).min(limit);
+            more_stolen = more_stolen
+                .saturating_add(less(more_stolen, decay.loss))
+                .min(limit);
+            more_observed = more_observed
+                .saturating_add(less(more_observed, decay.loss))
+                .min(limit);
             decay.double();
         }
-        self.stolen = (less(self.stolen, decay.loss) + more_stolen).min(limit);
-        self.observed = (less(self.observed, decay.loss) + more_observed).min(limit);
+        self.stolen = less(self.stolen, decay.loss)
+            .saturating_add(more_stolen)
+            .min(limit);
+        self.observed = less(self.observed, decay.loss)
+            .saturating_add(more_observed)
+            .min(limit);
     }
 }
 
@@ -186,17 +201,18 @@ struct Decay {
 impl Decay {
     fn of(half_life: HalfLife, interval: Nanos) -> Self {
         let bits = u64::BITS - interval.get().leading_zeros();
-        let halvings = bits.saturating_sub(half_life.log2 - SERIES_LOG2);
+        let halvings = bits.saturating_sub(half_life.log2.saturating_sub(SERIES_LOG2));
         // Below 2^(log2 - 6) ns, so the shifted value is below 2^58.
         let part = units(interval, halvings);
-        let y = product(part << (u64::BITS - FRACTION - half_life.log2), LN_2);
+        let scale = (u64::BITS - FRACTION).wrapping_sub(half_life.log2);
+        let y = product(part.wrapping_shl(scale), LN_2);
         let y2 = product(y, y);
         let y3 = product(y2, y);
         // y < 1/64, so each term is far below the one before it.
         Self {
             halvings,
-            loss: y - y2 / 2 + y3 / 6,
-            lag: y / 2 - y2 / 6 + y3 / 24,
+            loss: y.wrapping_sub(y2 / 2).wrapping_add(y3 / 6),
+            lag: (y / 2).wrapping_sub(y2 / 6).wrapping_add(y3 / 24),
         }
     }
 
@@ -208,7 +224,7 @@ impl Decay {
     /// The loss of an interval twice as long: `1 - (1 - loss)^2`, which stays
     /// below 1.
     fn double(&mut self) {
-        self.loss += product(self.loss, !self.loss);
+        self.loss = self.loss.saturating_add(product(self.loss, !self.loss));
     }
 }
 
@@ -218,7 +234,7 @@ impl Decay {
     reason = "halved to below 2^30 ns, so below 2^46 units"
 )]
 fn units(time: Nanos, halvings: u32) -> u64 {
-    ((u128::from(time.get()) << FRACTION) >> halvings) as u64
+    ((u128::from(time.get()) << FRACTION).wrapping_shr(halvings)) as u64
 }
 
 /// `value` times a fraction of 2^64, rounded down.

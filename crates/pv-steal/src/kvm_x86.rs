@@ -281,13 +281,13 @@ impl StealTime {
 pub fn detect<A: Arch>() -> Option<(Features, Hints)> {
     let cpuid = |leaf| A::platform_call(PlatformCall::Cpuid { leaf });
     let base = (0..LEAVES)
-        .map(|n| FIRST_LEAF + n * LEAF_STEP)
+        .map(|n| FIRST_LEAF.wrapping_add(n.wrapping_mul(LEAF_STEP)))
         .find(|leaf| {
             let reply = cpuid(*leaf);
             let [_, ebx, ecx, edx] = reply.values;
             reply.status == 0 && [ebx, ecx, edx] == SIGNATURE.map(u64::from)
         })?;
-    let [eax, _, _, edx] = cpuid(base + 1).values.map(low_half);
+    let [eax, _, _, edx] = cpuid(base.wrapping_add(1)).values.map(low_half);
     Some((
         Features::from_bits_retain(eax),
         Hints::from_bits_retain(edx),

@@ -1,17 +1,16 @@
 //! s390: no record in memory.
 //!
 //! * Steal is what the clock grew and the CPU timer did not: the timer of a
-//!   CPU stands still while the host runs somebody else. It also stands still
-//!   while the CPU waits by itself, so that the guest subtracts the time that
-//!   it spent in enabled wait.
+//!   CPU stands still while the host runs somebody else. Whether it also stands
+//!   still while the CPU waits by itself differs, so the guest takes out
+//!   whatever the two grew apart in enabled wait.
 //! * Preempted is what SIGNAL PROCESSOR answers to the order "sense running
 //!   status", which is not asked about CPUs in enabled wait: they do not run,
 //!   and have no wish to.
 //!
 //! Sources: the Linux headers `asm/sigp.h` and `asm/sie.h`, whose names are
 //! those of "z/Architecture Principles of Operation" (SIGNAL PROCESSOR, STORE
-//! CPU TIMER). That the timer stands still in enabled wait is not confirmed
-//! (`docs/records.md`).
+//! CPU TIMER).
 
 use core::marker::PhantomData;
 
@@ -57,11 +56,12 @@ pv_arch::orderings! {
 #[derive(Debug)]
 pub struct StolenTime<A> {
     cpu: CpuId,
-    begun: AtomicU64,
-    begun_timer: AtomicU64,
-    waited: AtomicU64,
+    /// Clock less timer at registration, and since then by waiting: what must
+    /// be taken from clock less timer now to get steal.
+    not_stolen: AtomicU64,
+    /// Clock less timer when the present wait began.
     wait_begun: AtomicU64,
-    wait_begun_timer: AtomicU64,
+    /// The largest steal told so far.
     told: AtomicU64,
     waiting: AtomicBool,
     arch: PhantomData<fn() -> A>,
@@ -73,11 +73,8 @@ impl<A> StolenTime<A> {
         pub fn new(cpu: CpuId) -> Self {
             Self {
                 cpu,
-                begun: AtomicU64::new(0),
-                begun_timer: AtomicU64::new(0),
-                waited: AtomicU64::new(0),
+                not_stolen: AtomicU64::new(0),
                 wait_begun: AtomicU64::new(0),
-                wait_begun_timer: AtomicU64::new(0),
                 told: AtomicU64::new(0),
                 waiting: AtomicBool::new(false),
                 arch: PhantomData,
@@ -90,9 +87,7 @@ impl<A> StolenTime<A> {
 impl<A: Arch> StolenTime<A> {
     /// Enabled wait begins. Called on the CPU itself, as the last thing before.
     pub fn begin_wait(&self) {
-        self.wait_begun.store(A::now().get(), own_times());
-        self.wait_begun_timer
-            .store(timer_or_zero::<A>().get(), own_times());
+        self.wait_begun.store(apart_or_zero::<A>(), own_times());
         if !pv_arch::seeded_bug!("s390.wait-without-mark") {
             self.waiting.store(true, write_waiting());
         }
@@ -110,11 +105,11 @@ impl<A: Arch> StolenTime<A> {
         if !pv_arch::seeded_bug!("s390.wait-leaves-mark") {
             self.waiting.store(false, write_waiting());
         }
-        let loaded = |time: &AtomicU64| Nanos::new(time.load(own_times()));
-        let timed = timer_or_zero::<A>().since(loaded(&self.wait_begun_timer));
-        let away = A::now().since(loaded(&self.wait_begun));
-        let waited = loaded(&self.waited).plus(away.since(timed));
-        self.waited.store(waited.get(), own_times());
+        let begun = self.wait_begun.load(own_times());
+        let waited = apart_or_zero::<A>().wrapping_sub(begun);
+        let before = self.not_stolen.load(own_times());
+        self.not_stolen
+            .store(before.wrapping_add(waited), own_times());
     }
 }
 
@@ -128,19 +123,15 @@ impl<A: Arch> StealSource for StolenTime<A> {
                 here,
             });
         }
-        // The timer first: a preemption between the two is then stolen time
-        // that is seen at once, not run time that was never there.
-        let ran = timer::<A>().map_err(|status| ReadError::Refused { status })?;
-        let wall = A::now();
-        let loaded = |time: &AtomicU64| Nanos::new(time.load(own_times()));
-        let ran = ran.since(loaded(&self.begun_timer));
-        let accounted = ran.plus(loaded(&self.waited));
-        let stolen = wall.since(loaded(&self.begun)).since(accounted);
-        // The time between the two readings looks stolen, and is not the same
-        // each time; that must not look like a step back.
-        let stolen = stolen.max(loaded(&self.told));
-        self.told.store(stolen.get(), own_times());
-        Ok(stolen)
+        let apart = apart::<A>().map_err(|status| ReadError::Refused { status })?;
+        let grown = apart.wrapping_sub(self.not_stolen.load(own_times()));
+        // Two readings are not equally far apart each time. What that makes
+        // smaller must not look like a step back, nor below zero like centuries.
+        let told = self.told.load(own_times());
+        let is_behind = grown.wrapping_sub(told) > u64::MAX / 2;
+        let stolen = if is_behind { told } else { grown };
+        self.told.store(stolen, own_times());
+        Ok(Nanos::new(stolen))
     }
 
     fn preemption(&self) -> Preemption {
@@ -151,17 +142,22 @@ impl<A: Arch> StealSource for StolenTime<A> {
     }
 }
 
-/// A timer that cannot be read does not run; `register` has refused it.
-fn timer_or_zero<A: Arch>() -> Nanos {
-    timer::<A>().unwrap_or(Nanos::ZERO)
-}
-
-fn timer<A: Arch>() -> Result<Nanos, i64> {
+/// How far clock and timer are apart (modulo 2^64), or the refusal's status.
+///
+/// The timer is read first, always: a preemption between the two is then stolen
+/// time that is seen at once, not run time that was never there; and what lies
+/// between the two readings cancels out of a difference.
+fn apart<A: Arch>() -> Result<u64, i64> {
     let reply = A::platform_call(PlatformCall::CpuTimer);
     match reply.status {
-        0 => Ok(Nanos::new(reply.values[0])),
+        0 => Ok(A::now().get().wrapping_sub(reply.values[0])),
         status => Err(status),
     }
+}
+
+/// A timer that cannot be read does not run; [`register`] has refused it.
+fn apart_or_zero<A: Arch>() -> u64 {
+    apart::<A>().unwrap_or(0)
 }
 
 /// The call that asks whether `cpu` runs.
@@ -212,10 +208,8 @@ pub fn register<A: Arch>(time: &StolenTime<A>) -> Result<(), RegisterError> {
             here: A::this_cpu(),
         });
     }
-    let timer = timer::<A>().map_err(|_| RegisterError::NotOffered)?;
-    time.begun_timer.store(timer.get(), own_times());
-    time.begun.store(A::now().get(), own_times());
-    time.waited.store(0, own_times());
+    let apart = apart::<A>().map_err(|_| RegisterError::NotOffered)?;
+    time.not_stolen.store(apart, own_times());
     time.told.store(0, own_times());
     time.waiting.store(false, write_waiting());
     Ok(())
@@ -277,6 +271,28 @@ mod tests {
         time.end_wait();
         time.end_wait();
         assert_eq!(time.steal(), Ok(Nanos::new(40)));
+        // Nor is it where the timer runs on in it.
+        time.begin_wait();
+        machine.advance(Nanos::new(500));
+        *ran.lock().unwrap() += 500;
+        time.end_wait();
+        assert_eq!(time.steal(), Ok(Nanos::new(40)));
+    }
+
+    #[test]
+    fn steal_never_steps_back_when_the_timer_catches_up() {
+        let ran = Arc::new(Mutex::new(0));
+        let machine = machine(&ran, sense_reply(true));
+        let _cpu = machine.bind(CPU1);
+        let time = StolenTime::<MockArch>::new(CPU1);
+        assert_eq!(register(&time), Ok(()));
+        machine.advance(Nanos::new(100));
+        *ran.lock().unwrap() += 60;
+        assert_eq!(time.steal(), Ok(Nanos::new(40)));
+        *ran.lock().unwrap() += 10;
+        assert_eq!(time.steal(), Ok(Nanos::new(40)));
+        machine.advance(Nanos::new(30));
+        assert_eq!(time.steal(), Ok(Nanos::new(60)));
     }
 
     #[test]

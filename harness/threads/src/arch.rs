@@ -4,8 +4,8 @@ use pv_arch::sync::hint;
 use pv_arch::{Arch, CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply, Yielded};
 use rustix::thread::{MembarrierCommand, membarrier};
 
+use crate::current::Current;
 use crate::script::Probe;
-use crate::vcpu::current;
 
 /// A guest kernel on a machine of this harness. Every method panics on a thread
 /// that is no vCPU.
@@ -16,17 +16,16 @@ impl ThreadArch {
     /// Tell the host what this vCPU does with the watched lock, so that its
     /// script can strike. The host may stop the vCPU inside this call.
     pub fn probe(probe: Probe) {
-        let (vm, vcpu) = current();
-        vcpu.in_host(vm, || vm.probe(vcpu.id.index(), probe));
+        Current::get().host(|vm, vcpu| vm.probe(vcpu, probe));
     }
 
     /// In the stepped engine every call of the architecture is a point at which
     /// time passes and the host may act; in the live one nothing is needed, the
     /// signal comes when it comes.
     fn point() {
-        let (vm, vcpu) = current();
-        if vm.stepper().is_some() {
-            vcpu.in_host(vm, || vm.exit(vcpu.id.index(), |_, _| ()));
+        let current = Current::get();
+        if current.vm.is_stepped() {
+            current.host(|vm, vcpu| vm.exit(vcpu, |_, _| ()));
         }
     }
 }
@@ -36,18 +35,19 @@ impl Arch for ThreadArch {
     type IrqState = ();
 
     fn this_cpu() -> CpuId {
-        current().1.id
+        Current::get().vcpu.id
     }
 
     fn cpu_count() -> CpuCount {
-        current().0.count
+        Current::get().vm.count
     }
 
     fn now() -> Nanos {
-        let (vm, vcpu) = current();
-        match vm.stepper() {
-            None => vm.real_now(),
-            Some(_) => vcpu.in_host(vm, || vm.exit(vcpu.id.index(), |_, now| now)),
+        let current = Current::get();
+        if current.vm.is_stepped() {
+            current.host(|vm, vcpu| vm.exit(vcpu, |_, now| now))
+        } else {
+            current.vm.real_now()
         }
     }
 
@@ -66,37 +66,33 @@ impl Arch for ThreadArch {
     fn irq_restore((): ()) {}
 
     fn halt_while(mut still: impl FnMut() -> bool) {
-        let (vm, vcpu) = current();
-        vcpu.in_host(vm, || {
+        Current::get().host(|vm, vcpu| {
             if still() {
-                vm.halt(vcpu.id.index());
+                vm.halt(vcpu);
             }
         });
     }
 
     fn kick(cpu: CpuId) {
-        let (vm, vcpu) = current();
-        vcpu.in_host(vm, || vm.kick(vcpu.id.index(), cpu));
+        Current::get().host(|vm, vcpu| vm.kick(vcpu, cpu));
     }
 
     fn yield_to(cpu: CpuId) -> Yielded {
-        let (vm, vcpu) = current();
-        vcpu.in_host(vm, || vm.yield_to(vcpu.id.index(), cpu))
+        Current::get().host(|vm, vcpu| vm.yield_to(vcpu, cpu))
     }
 
     fn is_preempted(cpu: CpuId) -> bool {
         Self::point();
-        let (vm, vcpu) = current();
+        let Current { vm, vcpu } = Current::get();
         cpu != vcpu.id && vm.guest.is_preempted(cpu)
     }
 
     fn guest_addr(object: *const u8, len: usize) -> Option<GuestAddr> {
-        current().0.board.guest_addr(object, len)
+        Current::get().vm.board.guest_addr(object, len)
     }
 
     fn platform_call(call: PlatformCall) -> Reply {
-        let (vm, vcpu) = current();
-        vcpu.in_host(vm, || vm.platform_call(vcpu.id.index(), call))
+        Current::get().host(|vm, vcpu| vm.platform_call(vcpu, call))
     }
 
     /// By `membarrier`, which serialises every running thread of the process; a

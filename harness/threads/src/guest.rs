@@ -2,14 +2,12 @@
 //!
 //! It reads nothing but its records, its clock and its own memory.
 
-use std::sync::OnceLock;
-
-use crossbeam_utils::CachePadded;
-use pv_arch::sync::atomic::{AtomicU64, Ordering};
+use pv_arch::sync::atomic::Ordering;
 use pv_arch::{Arch, CpuCount, CpuId, Nanos};
 use pv_steal::{FaultCounts, StealAccount, StealClock};
 
 use crate::ThreadArch;
+use crate::current::Current;
 use crate::platform::Driver;
 use crate::timeline::Times;
 use crate::vm::Vm;
@@ -27,44 +25,6 @@ pub trait Program: Send + Sync + 'static {
     /// says what is wrong.
     fn verify(&self) -> Result<(), String> {
         Ok(())
-    }
-}
-
-/// What all vCPUs of the guest know of each other.
-pub(crate) struct GuestTables {
-    drivers: Vec<OnceLock<&'static dyn Driver>>,
-    looks: Vec<CachePadded<Looks>>,
-}
-
-/// How often a vCPU was looked at by others, and seen preempted.
-#[derive(Default)]
-struct Looks {
-    all: AtomicU64,
-    preempted: AtomicU64,
-}
-
-impl GuestTables {
-    pub fn new(count: CpuCount) -> Self {
-        Self {
-            drivers: count.cpus().map(|_| OnceLock::new()).collect(),
-            looks: count.cpus().map(|_| CachePadded::default()).collect(),
-        }
-    }
-
-    pub fn is_preempted(&self, cpu: CpuId) -> bool {
-        self.drivers
-            .get(cpu.index())
-            .and_then(OnceLock::get)
-            .is_some_and(|driver| driver.source().is_preempted())
-    }
-
-    /// How often others looked at `cpu`, and how often it seemed preempted.
-    pub fn looks_at(&self, cpu: CpuId) -> (u64, u64) {
-        let looks = &self.looks[cpu.index()];
-        (
-            looks.all.load(Ordering::Relaxed),
-            looks.preempted.load(Ordering::Relaxed),
-        )
     }
 }
 
@@ -109,10 +69,8 @@ impl GuestCpu {
         vm: &'static Vm,
         id: CpuId,
     ) -> Result<(Self, Times), pv_steal::RegisterError> {
-        let driver = *{
-            let booted = vm.board.boot(id)?;
-            vm.guest.drivers[id.index()].get_or_init(|| booted)
-        };
+        let driver = vm.board.boot(id)?;
+        vm.guest.introduce(id, driver);
         let mut cpu = Self {
             vm,
             id,
@@ -186,11 +144,19 @@ impl GuestCpu {
         if target == self.id {
             return;
         }
-        let looks = &self.vm.guest.looks[target.index()];
-        looks.all.fetch_add(1, Ordering::Relaxed);
-        if ThreadArch::is_preempted(target) {
-            looks.preempted.fetch_add(1, Ordering::Relaxed);
-        }
+        let is_preempted = ThreadArch::is_preempted(target);
+        self.vm.guest.looked_at(target, is_preempted);
+    }
+
+    /// Give the record up and register it again, as around an unplug of this CPU,
+    /// while others may be looking at it. What is stolen meanwhile is not seen.
+    pub fn register_again(&mut self) -> Result<(), pv_steal::RegisterError> {
+        self.tick();
+        self.vm.board.shut_down(self.id)?;
+        self.vm.board.boot(self.id)?;
+        self.clock.rebase();
+        self.tick();
+        Ok(())
     }
 
     /// Work for about `rounds` times a hundred nanoseconds, looking around and
@@ -224,6 +190,11 @@ impl GuestCpu {
         split.used
     }
 
+    /// What the host has counted. For comparing only: no guest can ask that.
+    fn host_times() -> Times {
+        Current::get().host(|vm, vcpu| vm.exit(vcpu, |core, now| core.times_now(vcpu, now)))
+    }
+
     /// Do `work` and take what the host has counted, such that nothing was
     /// stolen between the two.
     fn same_moment(&mut self, mut work: impl FnMut(&mut Self)) -> Times {
@@ -231,7 +202,7 @@ impl GuestCpu {
         for _ in 0..MOMENT_TRIES {
             let before = self.driver.source().steal();
             work(self);
-            host = self.vm.host_times(self.id);
+            host = Self::host_times();
             if self.driver.source().steal() == before {
                 break;
             }

@@ -11,7 +11,7 @@
 //!    guest (Program, GuestCpu)          one thread a vCPU
 //!      |  ThreadArch: Arch                 |  reads its records only
 //!  ----+-----------------------------------+---------------- host mode below
-//!    vcpu   guest mode / host mode, the signal
+//!    current, vcpu   guest mode / host mode; signal stops a thread
 //!    vm     moves and how they take effect; run: the timer
 //!    core   timelines, records, kicks, the watched lock
 //!    sched  who runs where (pure)          stepped: virtual time instead
@@ -41,6 +41,7 @@
 
 mod arch;
 mod core;
+mod current;
 mod error;
 mod gate;
 mod guest;
@@ -54,6 +55,7 @@ mod script;
 mod settings;
 mod signal;
 mod stepped;
+mod tables;
 mod timeline;
 mod vcpu;
 mod vm;
@@ -70,3 +72,8 @@ pub use settings::{
     Engine, MAX_DURATION, MAX_PCPUS, MAX_VCPUS, MIN_SLICE, Settings, SettingsError,
 };
 pub use timeline::Times;
+
+/// The example in the README is compiled as well.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -29,7 +29,7 @@ impl<R: GuestRecord> Records<R> {
     }
 
     /// The guest-physical address of a record.
-    pub fn address_of(&self, cpu: CpuId) -> GuestAddr {
+    pub fn address_of(cpu: CpuId) -> GuestAddr {
         GuestAddr::new(BASE + u64::from(cpu.get()) * PAGE)
     }
 
@@ -68,7 +68,7 @@ mod tests {
             let addr = records
                 .locate(std::ptr::from_ref(record).cast(), 64)
                 .unwrap();
-            assert_eq!(addr, records.address_of(cpu));
+            assert_eq!(addr, Records::<StealTime>::address_of(cpu));
             assert!(std::ptr::eq(records.at(addr).unwrap(), record));
         }
         assert!(records.at(GuestAddr::new(BASE + 64)).is_none());

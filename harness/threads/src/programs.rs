@@ -38,7 +38,7 @@ impl Relay {
     pub fn new(count: CpuCount) -> Self {
         let count = count.get() as usize;
         let next: Vec<usize> = (0..count).map(|vcpu| next_in_team(vcpu, count)).collect();
-        let is_first = |vcpu: usize| vcpu % 2 == 0 && (vcpu + 1 < count || count == 1);
+        let is_first = |vcpu: usize| vcpu.is_multiple_of(2) && (vcpu + 1 < count || count == 1);
         let mail = (0..count)
             .map(|vcpu| CachePadded::new(AtomicU32::new(is_first(vcpu).into())))
             .collect();

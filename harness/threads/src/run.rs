@@ -4,34 +4,38 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use pv_arch::sync::atomic::Ordering;
 use pv_arch::{CpuId, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::core::{Core, cpu_id};
+use crate::current::{self, Current};
 use crate::error::RunError;
 use crate::guest::{GuestCpu, GuestResult, Program};
 use crate::report::{Report, VcpuResult};
 use crate::sched::State;
 use crate::settings::Settings;
 use crate::signal;
-use crate::timeline::Times;
 use crate::vm::Vm;
 
 /// The controller looks at everything at least this often.
 const LONGEST_NAP: Nanos = Nanos::from_millis(10);
+/// The caller hears of progress this often.
+const PROGRESS_EVERY: Duration = Duration::from_millis(20);
 
 /// Run `program` on a machine of these settings, to the end.
 ///
 /// `progress` is called now and then with the part of the run that is over, in
 /// permille, from the calling thread.
+///
+/// # Panics
+/// Only if the harness itself is wrong; a panic of the guest is a [`RunError`].
 pub fn run(
     settings: Settings,
     program: Box<dyn Program>,
     mut progress: impl FnMut(u32),
 ) -> Result<Report, RunError> {
     let count = settings.check()?;
-    signal::install().map_err(|errno| RunError::Os {
+    signal::install(current::interrupted).map_err(|errno| RunError::Os {
         what: "installing the preemption signal",
         error: errno.into(),
     })?;
@@ -52,7 +56,20 @@ pub fn run(
         })
         .collect::<Result<_, _>>()?;
     vm.power_on();
-    control(vm, &mut progress)?;
+    // The timer has a thread of its own: `progress` may allocate, and must be
+    // able to wait for a vCPU that was stopped inside the allocator.
+    let timer = thread::Builder::new()
+        .name("host timer".to_owned())
+        .spawn(move || control(vm))
+        .map_err(|error| RunError::Os {
+            what: "creating the host's timer thread",
+            error,
+        })?;
+    while !timer.is_finished() {
+        thread::sleep(PROGRESS_EVERY);
+        progress(permille(vm.now_of_host(), vm.settings.duration));
+    }
+    timer.join().expect("the host's timer does not panic")?;
 
     let results: Vec<VcpuResult> = threads
         .into_iter()
@@ -67,15 +84,13 @@ pub fn run(
 
 /// What a vCPU's thread does from beginning to end.
 fn vcpu_thread(vm: &'static Vm, cpu: CpuId, program: &'static dyn Program) -> VcpuResult {
-    let vcpu = &vm.vcpus[cpu.index()];
-    vcpu.become_current(vm);
+    let current = Current::adopt(vm, cpu);
+    let vcpu = current.vcpu;
     vcpu.gate.pass();
-    if vm.stepper().is_none() {
-        let mut core = vm.lock();
-        let now = vm.real_now();
-        core.enter(cpu.index(), now);
+    if !vm.is_stepped() {
+        vm.enter(cpu.index());
     }
-    vcpu.enter_guest(vm);
+    current.enter_guest();
 
     let outcome = catch_unwind(AssertUnwindSafe(|| guest(vm, cpu, program)));
 
@@ -89,10 +104,12 @@ fn vcpu_thread(vm: &'static Vm, cpu: CpuId, program: &'static dyn Program) -> Vc
         }),
     };
     // The thread's own account, on its own clocks, before the host closes its.
-    let wall = vm.now_of(cpu.index()).since(vm.powered_on());
+    let wall = {
+        let core = vm.lock();
+        vm.now_of_running(&core, cpu.index()).since(vm.powered_on())
+    };
     vm.exit(cpu.index(), |core, now| {
         if let Some(failure) = failure {
-            vm.stopping.store(true, Ordering::Relaxed);
             core.fail(failure, now);
         }
         core.finish(cpu.index(), now);
@@ -119,12 +136,12 @@ fn guest(
 /// The host's timer: ends slices and holds, ends the run, watches for vCPUs that
 /// sleep for ever. Allocates nothing while vCPUs run: one of them may have been
 /// stopped inside the allocator.
-fn control(vm: &'static Vm, progress: &mut impl FnMut(u32)) -> Result<(), RunError> {
+fn control(vm: &'static Vm) -> Result<(), RunError> {
     let mut stop_by = Nanos::MAX;
     let mut core = vm.lock();
     while !core.sched.all_absent() {
         let now = vm.now_of_host();
-        if vm.stepper().is_none() {
+        if !vm.is_stepped() {
             tick(vm, &mut core, now);
         }
         if core.stopping {
@@ -140,7 +157,6 @@ fn control(vm: &'static Vm, progress: &mut impl FnMut(u32)) -> Result<(), RunErr
             .wait_timeout(core, nap)
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         core = guard;
-        progress(permille(now, vm.settings.duration));
     }
     Ok(())
 }
@@ -148,18 +164,18 @@ fn control(vm: &'static Vm, progress: &mut impl FnMut(u32)) -> Result<(), RunErr
 /// One turn of the live engine's timer.
 fn tick(vm: &Vm, core: &mut Core, now: Nanos) {
     if now >= vm.settings.duration && !core.stopping {
-        vm.stopping.store(true, Ordering::Relaxed);
         core.stop(now);
     }
     if !core.stopping {
         watch(vm, core, now);
     }
+    vm.publish_stop(core);
     vm.dispatch(core, now);
     for pcpu in 0..vm.settings.pcpus as usize {
-        if let Some(vcpu) = core.sched.expired(pcpu, now) {
-            if !core.vcpus[vcpu].resched {
-                vm.request_preempt(core, vcpu, now);
-            }
+        if let Some(vcpu) = core.sched.expired(pcpu, now)
+            && !core.vcpus[vcpu].resched
+        {
+            vm.request_preempt(core, vcpu, now);
         }
     }
 }
@@ -182,7 +198,6 @@ fn watch(vm: &Vm, core: &mut Core, now: Nanos) {
     } else {
         return;
     };
-    vm.stopping.store(true, Ordering::Relaxed);
     core.fail(failure, now);
 }
 
@@ -224,31 +239,4 @@ fn cpu_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let part = |value: i64| u64::try_from(value).unwrap_or(0);
     Nanos::from_secs(part(time.tv_sec)).plus(Nanos::new(part(time.tv_nsec)))
-}
-
-impl Vm {
-    /// The present as the controller sees it.
-    fn now_of_host(&self) -> Nanos {
-        match self.stepper() {
-            None => self.real_now(),
-            Some(stepper) => stepper.latest(),
-        }
-    }
-
-    /// The present as a running vCPU sees it, from host mode.
-    fn now_of(&self, vcpu: usize) -> Nanos {
-        let core = self.lock();
-        match self.stepper() {
-            None => self.real_now(),
-            Some(stepper) => stepper.now(&core, vcpu),
-        }
-    }
-
-    /// What the host has counted for a vCPU that asks about itself.
-    pub(crate) fn host_times(&self, cpu: CpuId) -> Times {
-        let vcpu = cpu.index();
-        self.vcpus[vcpu].in_host(self, || {
-            self.exit(vcpu, |core, now| core.times_now(vcpu, now))
-        })
-    }
 }

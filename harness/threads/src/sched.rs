@@ -128,8 +128,9 @@ impl Sched {
             .since
             .map_or(Nanos::ZERO, |from| now.since(from));
         self.pcpus[pcpu] = Slot::default();
+        let charged = ran.at_most(Nanos::new(self.slice.get().saturating_mul(2)));
         let entity = &mut self.vcpus[vcpu];
-        entity.vruntime = entity.vruntime.plus(ran);
+        entity.vruntime = entity.vruntime.plus(charged);
         entity.state = to;
         pcpu
     }
@@ -352,6 +353,13 @@ mod tests {
             .since(sched.vcpus[1].vruntime);
         assert_eq!(credit, ms(2));
         assert!(!sched.wake(1, ms(1000)), "it is awake already");
+    }
+
+    #[test]
+    fn a_stay_is_charged_as_two_slices_at_most() {
+        let mut sched = running(2, 2);
+        sched.put(0, State::Runnable, ms(1000));
+        assert_eq!(sched.vcpus[0].vruntime, ms(8));
     }
 
     #[test]

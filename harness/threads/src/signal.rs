@@ -9,20 +9,28 @@ use nix::errno::Errno;
 use nix::sys::pthread::{Pthread, pthread_kill};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-use crate::vcpu;
-
 const PREEMPT: Signal = Signal::SIGURG;
 
-/// Make the process able to preempt its vCPU threads. Once a process.
-pub(crate) fn install() -> Result<(), Errno> {
+/// What to do on a thread that is stopped; set before the handler is installed.
+static ON_PREEMPT: OnceLock<fn()> = OnceLock::new();
+
+/// Make the process able to preempt its vCPU threads. Once a process: later calls
+/// change nothing.
+///
+/// `on_preempt` runs in a signal handler: it may read thread-locals without
+/// destructors, take locks that the interrupted code cannot hold, wait at futexes
+/// and read the clock; it must not allocate.
+pub(crate) fn install(on_preempt: fn()) -> Result<(), Errno> {
     static INSTALLED: OnceLock<Result<(), Errno>> = OnceLock::new();
+    ON_PREEMPT.get_or_init(|| on_preempt);
     *INSTALLED.get_or_init(|| {
         let action = SigAction::new(
-            SigHandler::Handler(on_preempt),
+            SigHandler::Handler(handler),
             SaFlags::SA_RESTART,
             SigSet::empty(),
         );
-        // SAFETY: the handler does only what is allowed in one: see `on_preempt`.
+        // SAFETY: the handler does only what is allowed in one: it saves and
+        // restores `errno` and calls a function that promises the same.
         unsafe { sigaction(PREEMPT, &action) }.map(drop)
     })
 }
@@ -35,13 +43,10 @@ pub(crate) fn send(thread: Pthread) {
 }
 
 /// What runs on a vCPU's thread when the host wants its CPU back.
-///
-/// Allowed in a signal handler because it only reads a thread-local without
-/// destructor, takes the host's mutex (which the interrupted code does not hold:
-/// it was in guest mode), waits at futexes and reads the clock. It allocates
-/// nothing and restores `errno`.
-extern "C" fn on_preempt(_signal: i32) {
+extern "C" fn handler(_signal: i32) {
     let errno = Errno::last_raw();
-    vcpu::interrupted();
+    if let Some(on_preempt) = ON_PREEMPT.get() {
+        on_preempt();
+    }
     Errno::set_raw(errno);
 }

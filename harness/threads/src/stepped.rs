@@ -10,15 +10,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pv_arch::Nanos;
-use pv_arch::sync::atomic::Ordering;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::core::Core;
 use crate::error::RunError;
 use crate::sched::State;
-use crate::timeline::Phase;
-use crate::vm::Vm;
+use crate::settings::Settings;
 
 /// A step is from this many nanoseconds ...
 const SHORTEST_STEP: u64 = 500;
@@ -27,6 +25,12 @@ const STEP_SPREAD: u64 = 8192;
 
 pub(crate) struct Stepper {
     clocks: Mutex<Clocks>,
+    limits: Limits,
+}
+
+struct Limits {
+    duration: Nanos,
+    watchdog: Nanos,
 }
 
 struct Clocks {
@@ -35,12 +39,16 @@ struct Clocks {
 }
 
 impl Stepper {
-    pub fn new(seed: u64, pcpus: usize) -> Self {
+    pub fn new(seed: u64, settings: &Settings) -> Self {
         Self {
             clocks: Mutex::new(Clocks {
-                local: vec![Nanos::ZERO; pcpus],
+                local: vec![Nanos::ZERO; settings.pcpus as usize],
                 random: ChaCha8Rng::seed_from_u64(seed),
             }),
+            limits: Limits {
+                duration: settings.duration,
+                watchdog: settings.watchdog,
+            },
         }
     }
 
@@ -58,38 +66,18 @@ impl Stepper {
         clocks.local.iter().copied().max().unwrap_or(Nanos::ZERO)
     }
 
-    /// Give out the first baton.
-    pub fn begin(&self, vm: &Vm, mut core: MutexGuard<'_, Core>) {
-        let first = self.clocks().next(vm, &mut core);
-        drop(core);
-        if let Some(first) = first {
-            vm.vcpus[first].gate.open();
-        }
+    /// Who has the first baton.
+    pub fn begin(&self, core: &mut Core) -> Option<usize> {
+        self.clocks().next(&self.limits, core)
     }
 
-    /// A call took effect: move on, and return when `vcpu` has the baton again
-    /// (or at once if it is over).
-    pub fn settle(&self, vm: &Vm, mut core: MutexGuard<'_, Core>, vcpu: usize) {
+    /// A call of `vcpu` took effect: time moves on. Returns who has the baton.
+    pub fn step(&self, core: &mut Core, vcpu: usize) -> Option<usize> {
         let mut clocks = self.clocks();
         if let State::Running(pcpu) = core.sched.state(vcpu) {
             clocks.step(pcpu);
         }
-        let next = clocks.next(vm, &mut core);
-        drop(clocks);
-        let over = core.vcpus[vcpu].timeline.phase() == Phase::Away;
-        if over {
-            vm.changed.notify_all();
-        }
-        drop(core);
-        if next == Some(vcpu) {
-            return;
-        }
-        if let Some(next) = next {
-            vm.vcpus[next].gate.open();
-        }
-        if !over {
-            vm.vcpus[vcpu].gate.pass();
-        }
+        clocks.next(&self.limits, core)
     }
 
     fn clocks(&self) -> MutexGuard<'_, Clocks> {
@@ -105,30 +93,28 @@ impl Clocks {
 
     /// Let the host do everything that is due, and choose who executes next;
     /// `None` once every vCPU is over.
-    fn next(&mut self, vm: &Vm, core: &mut Core) -> Option<usize> {
+    fn next(&mut self, limits: &Limits, core: &mut Core) -> Option<usize> {
         loop {
             let Some((now, pcpu, vcpu)) = self.furthest_behind(core) else {
                 if core.sched.all_absent() {
                     return None;
                 }
-                self.wait_for_event(vm, core);
+                self.wait_for_event(core);
                 continue;
             };
             if self.dispatch(core, now) {
                 continue;
             }
-            if now >= vm.settings.duration && !core.stopping {
-                vm.stopping.store(true, Ordering::Relaxed);
+            if now >= limits.duration && !core.stopping {
                 core.stop(now);
                 continue;
             }
-            if let Some((sleeper, asleep)) = core.overslept(vm.settings.watchdog, now) {
-                vm.stopping.store(true, Ordering::Relaxed);
+            if let Some((sleeper, asleep)) = core.overslept(limits.watchdog, now) {
                 core.fail(
                     RunError::LostWakeUp {
                         cpu: crate::core::cpu_id(sleeper),
                         asleep,
-                        watchdog: vm.settings.watchdog,
+                        watchdog: limits.watchdog,
                         kicks_dropped: core.kicks_dropped,
                     },
                     now,
@@ -156,7 +142,7 @@ impl Clocks {
 
     /// No vCPU runs. Go on at the time at which one can, or report that none
     /// ever will.
-    fn wait_for_event(&mut self, vm: &Vm, core: &mut Core) {
+    fn wait_for_event(&mut self, core: &mut Core) {
         let latest = self.local.iter().copied().max().unwrap_or(Nanos::ZERO);
         if self.dispatch(core, latest) {
             return;
@@ -165,7 +151,6 @@ impl Clocks {
             self.dispatch(core, then);
             return;
         }
-        vm.stopping.store(true, Ordering::Relaxed);
         let kicks_dropped = core.kicks_dropped;
         core.fail(
             RunError::AllHalted {

@@ -25,8 +25,8 @@ pub struct Times {
     pub steal_ns: u64,
     /// Halted.
     pub idle_ns: u64,
-    /// The part of steal between a wake-up and running: one platform (s390)
-    /// cannot tell it from halting.
+    /// The part of steal between a halt and the next guest instruction: one
+    /// platform (s390) cannot tell it from halting.
     pub wake_ns: u64,
 }
 
@@ -56,8 +56,8 @@ impl std::ops::Sub for Times {
 pub(crate) struct Timeline {
     phase: Phase,
     since: Nanos,
-    /// The present wait began with a wake-up.
-    woken: bool,
+    /// The vCPU has halted, and has not come back to guest code since.
+    halting: bool,
     times: Times,
 }
 
@@ -66,7 +66,7 @@ impl Timeline {
         Self {
             phase: Phase::Away,
             since: Nanos::ZERO,
-            woken: false,
+            halting: false,
             times: Times::default(),
         }
     }
@@ -84,6 +84,11 @@ impl Timeline {
         self.times
     }
 
+    /// The vCPU has come back from its last call to guest code.
+    pub fn back_in_guest(&mut self) {
+        self.halting = false;
+    }
+
     /// End the present phase at `now` and begin `next`.
     pub fn turn(&mut self, next: Phase, now: Nanos) {
         let spent = now.since(self.since).get();
@@ -92,11 +97,11 @@ impl Timeline {
             Phase::Running => self.times.run_ns += spent,
             Phase::Waiting => {
                 self.times.steal_ns += spent;
-                self.times.wake_ns += if self.woken { spent } else { 0 };
+                self.times.wake_ns += if self.halting { spent } else { 0 };
             }
             Phase::Idle => self.times.idle_ns += spent,
         }
-        self.woken = self.phase == Phase::Idle;
+        self.halting |= next == Phase::Idle;
         self.phase = next;
         self.since = now;
     }

@@ -8,7 +8,6 @@
 //!            entry: first make room if that was asked for meanwhile
 //! ```
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 use nix::sys::pthread::Pthread;
@@ -16,7 +15,6 @@ use pv_arch::CpuId;
 use pv_arch::sync::atomic::{AtomicBool, Ordering, compiler_fence};
 
 use crate::gate::Gate;
-use crate::vm::Vm;
 
 /// What a vCPU's thread and the host share, beside the host's knowledge.
 ///
@@ -31,37 +29,6 @@ pub(crate) struct Vcpu {
     in_host: AtomicBool,
 }
 
-thread_local! {
-    /// The vCPU that this thread is. Has no destructor and is constant until
-    /// set, so a signal handler may read it.
-    static CURRENT: Cell<Option<(&'static Vm, &'static Vcpu)>> = const { Cell::new(None) };
-}
-
-/// The machine and vCPU that the calling thread is.
-///
-/// # Panics
-/// On a thread that is no vCPU: guest code runs nowhere else.
-pub(crate) fn current() -> (&'static Vm, &'static Vcpu) {
-    CURRENT
-        .get()
-        .expect("guest code must run on a vCPU's thread")
-}
-
-/// The signal came.
-pub(crate) fn interrupted() {
-    let Some((vm, vcpu)) = CURRENT.get() else {
-        return;
-    };
-    if vcpu.in_host.load(Ordering::Relaxed) {
-        // It looks at `resched` itself before it goes back to the guest.
-        return;
-    }
-    vcpu.in_host.store(true, Ordering::Relaxed);
-    compiler_fence(Ordering::SeqCst);
-    vm.preempt(vcpu.id.index());
-    vcpu.enter_guest(vm);
-}
-
 impl Vcpu {
     pub fn new(id: CpuId) -> Self {
         Self {
@@ -73,26 +40,34 @@ impl Vcpu {
         }
     }
 
-    /// Make the calling thread this vCPU, in host mode.
-    pub fn become_current(&'static self, vm: &'static Vm) {
+    /// The calling thread is this vCPU's, in host mode.
+    pub fn adopt_thread(&self) {
         self.thread.get_or_init(nix::sys::pthread::pthread_self);
-        CURRENT.set(Some((vm, self)));
     }
 
-    /// Do `work` in host mode. Nests.
-    pub fn in_host<R>(&self, vm: &Vm, work: impl FnOnce() -> R) -> R {
+    /// Do `work` in host mode; `make_room` is what to do on the way back if that
+    /// was asked for meanwhile. Nests.
+    pub fn in_host<R>(&self, work: impl FnOnce() -> R, make_room: impl Fn()) -> R {
         let was_in_host = self.in_host.swap(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         let result = work();
         if !was_in_host {
-            self.enter_guest(vm);
+            self.enter_guest(make_room);
         }
         result
     }
 
+    /// The signal came: do `work` in host mode, unless the vCPU is there already
+    /// (it looks at `resched` itself before it goes back to the guest).
+    pub fn interrupted(&self, work: impl FnOnce(), make_room: impl Fn()) {
+        if !self.in_host.load(Ordering::Relaxed) {
+            self.in_host(work, make_room);
+        }
+    }
+
     /// From host to guest mode. A request to make room that came before the flag
     /// was cleared is seen here; one that comes after it finds guest mode.
-    pub fn enter_guest(&self, vm: &Vm) {
+    pub fn enter_guest(&self, make_room: impl Fn()) {
         loop {
             compiler_fence(Ordering::SeqCst);
             self.in_host.store(false, Ordering::Relaxed);
@@ -100,12 +75,9 @@ impl Vcpu {
             if !self.resched.load(Ordering::Relaxed) {
                 return;
             }
-            if self.in_host.swap(true, Ordering::Relaxed) {
-                // Not reachable: the handler restores guest mode.
-                return;
-            }
+            self.in_host.store(true, Ordering::Relaxed);
             compiler_fence(Ordering::SeqCst);
-            vm.preempt(self.id.index());
+            make_room();
         }
     }
 

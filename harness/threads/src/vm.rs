@@ -7,12 +7,12 @@ use pv_arch::sync::atomic::{AtomicBool, Ordering};
 use pv_arch::{CpuCount, CpuId, Nanos, PlatformCall, Reply, Yielded};
 
 use crate::core::{Core, cpu_id};
-use crate::guest::GuestTables;
 use crate::platform::{Board, Effect, HostView};
 use crate::script::Probe;
 use crate::settings::{Engine, Settings};
 use crate::signal;
 use crate::stepped::Stepper;
+use crate::tables::GuestTables;
 use crate::timeline::Phase;
 use crate::vcpu::Vcpu;
 
@@ -38,7 +38,7 @@ impl Vm {
     pub fn new(settings: Settings, count: CpuCount) -> Self {
         let stepper = match settings.engine {
             Engine::Live => None,
-            Engine::Stepped { seed } => Some(Stepper::new(seed, settings.pcpus as usize)),
+            Engine::Stepped { seed } => Some(Stepper::new(seed, &settings)),
         };
         Self {
             count,
@@ -61,8 +61,9 @@ impl Vm {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn stepper(&self) -> Option<&Stepper> {
-        self.stepper.as_ref()
+    /// Whether time is virtual.
+    pub fn is_stepped(&self) -> bool {
+        self.stepper.is_some()
     }
 
     /// When that was.
@@ -78,17 +79,17 @@ impl Vm {
     /// All vCPUs start at once; their threads wait at their gates.
     pub fn power_on(&'static self) {
         let mut core = self.lock();
-        let now = self
-            .stepper
-            .as_ref()
-            .map_or_else(|| self.real_now(), |_| Nanos::ZERO);
+        let now = self.now_of_host();
         self.powered_on.get_or_init(|| now);
         for vcpu in 0..self.vcpus.len() {
             core.start(vcpu, now);
         }
         match &self.stepper {
             None => self.dispatch(&mut core, now),
-            Some(stepper) => stepper.begin(self, core),
+            Some(stepper) => {
+                let first = stepper.begin(&mut core);
+                self.pass_baton(&core, first);
+            }
         }
     }
 
@@ -103,24 +104,32 @@ impl Vm {
     /// that vCPU runs again.
     pub fn exit<R>(&self, vcpu: usize, work: impl FnOnce(&mut Core, Nanos) -> R) -> R {
         let mut core = self.lock();
-        match &self.stepper {
-            None => {
-                let now = self.real_now();
-                let result = work(&mut core, now);
-                self.settle(core, vcpu, now);
-                result
-            }
-            Some(stepper) => {
-                let now = stepper.now(&core, vcpu);
-                let result = work(&mut core, now);
-                stepper.settle(self, core, vcpu);
-                result
-            }
-        }
+        core.vcpus[vcpu].timeline.back_in_guest();
+        self.serve(core, vcpu, work)
     }
 
+    fn serve<R>(
+        &self,
+        mut core: MutexGuard<'_, Core>,
+        vcpu: usize,
+        work: impl FnOnce(&mut Core, Nanos) -> R,
+    ) -> R {
+        let now = self.now_of_running(&core, vcpu);
+        let result = work(&mut core, now);
+        match &self.stepper {
+            None => self.settle(core, vcpu, now),
+            Some(stepper) => {
+                let next = stepper.step(&mut core, vcpu);
+                self.settle_stepped(core, vcpu, next);
+            }
+        }
+        result
+    }
+
+    /// Live: let others run, and wait for a host CPU if this vCPU has none.
     fn settle(&self, mut core: MutexGuard<'_, Core>, vcpu: usize, now: Nanos) {
         self.dispatch(&mut core, now);
+        self.publish_stop(&core);
         let phase = core.vcpus[vcpu].timeline.phase();
         if phase == Phase::Running {
             return;
@@ -131,9 +140,59 @@ impl Vm {
         drop(core);
         if phase != Phase::Away {
             self.vcpus[vcpu].gate.pass();
-            let mut core = self.lock();
-            let now = self.real_now();
-            core.enter(vcpu, now);
+            self.enter(vcpu);
+        }
+    }
+
+    /// Live: the thread of a dispatched vCPU has come to run.
+    pub fn enter(&self, vcpu: usize) {
+        let mut core = self.lock();
+        let now = self.real_now();
+        core.enter(vcpu, now);
+    }
+
+    /// Stepped: hand the baton on, and wait for it unless this vCPU is over.
+    fn settle_stepped(&self, core: MutexGuard<'_, Core>, vcpu: usize, next: Option<usize>) {
+        let is_over = core.vcpus[vcpu].timeline.phase() == Phase::Away;
+        if next != Some(vcpu) {
+            self.pass_baton(&core, next);
+        }
+        self.publish_stop(&core);
+        drop(core);
+        if is_over {
+            self.changed.notify_all();
+        } else if next != Some(vcpu) {
+            self.vcpus[vcpu].gate.pass();
+        }
+    }
+
+    fn pass_baton(&self, core: &Core, next: Option<usize>) {
+        self.publish_stop(core);
+        if let Some(next) = next {
+            self.vcpus[next].gate.open();
+        }
+    }
+
+    /// Tell the guest if the run is over.
+    pub fn publish_stop(&self, core: &Core) {
+        if core.stopping {
+            self.stopping.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The present of a vCPU that runs.
+    pub fn now_of_running(&self, core: &Core, vcpu: usize) -> Nanos {
+        match &self.stepper {
+            None => self.real_now(),
+            Some(stepper) => stepper.now(core, vcpu),
+        }
+    }
+
+    /// The present of the host.
+    pub fn now_of_host(&self) -> Nanos {
+        match &self.stepper {
+            None => self.real_now(),
+            Some(stepper) => stepper.latest(),
         }
     }
 
@@ -154,10 +213,14 @@ impl Vm {
 
 /// What vCPUs ask for.
 impl Vm {
-    /// The vCPU was told to make room.
-    pub fn preempt(&self, vcpu: usize) {
+    /// The vCPU was told to make room, in guest mode or on its way back there.
+    pub fn preempt(&self, vcpu: usize, was_in_guest: bool) {
         self.vcpus[vcpu].resched.store(false, Ordering::Relaxed);
-        self.exit(vcpu, |core, now| {
+        let mut core = self.lock();
+        if was_in_guest {
+            core.vcpus[vcpu].timeline.back_in_guest();
+        }
+        self.serve(core, vcpu, |core, now| {
             let wanted = core.vcpus[vcpu].resched;
             if wanted && (core.sched.somebody_waits(now) || core.sched.is_held(vcpu, now)) {
                 core.preempt(vcpu, now);

@@ -43,6 +43,7 @@ fn the_accounts_balance_on_every_platform() {
             ..settings(8, 400)
         };
         let report = run_workload(settings, Workload::Relay).unwrap();
+        println!("{platform}");
         assert_balanced(&report);
         assert!(sum(&report, |vcpu| vcpu.guest.steal_ns) > 0, "{platform}");
         let seen = sum(&report, |vcpu| vcpu.seen_preempted);
@@ -54,7 +55,12 @@ fn the_accounts_balance_on_every_platform() {
 #[test]
 fn two_eight_and_sixty_four_vcpus_lose_no_wake_up_in_five_seconds() {
     for vcpus in [2, 8, 64] {
-        let report = run_workload(settings(vcpus, 5000), Workload::Relay).unwrap();
+        let settings = Settings {
+            // A loaded computer may keep a team-mate waiting for seconds.
+            watchdog: Nanos::from_secs(4),
+            ..settings(vcpus, 5000)
+        };
+        let report = run_workload(settings, Workload::Relay).unwrap();
         assert_balanced(&report);
         let halts = sum(&report, |vcpu| vcpu.counts.halts);
         assert!(
@@ -131,12 +137,12 @@ impl Program for Closed {
 fn a_vcpu_in_a_loop_without_calls_is_taken_away() {
     let settings = Settings {
         pcpus: 1,
-        ..settings(3, 300)
+        ..settings(3, 600)
     };
     let report = run(settings, Box::<Closed>::default(), |_| ()).unwrap();
     assert_balanced(&report);
     for vcpu in &report.vcpus {
-        assert!(vcpu.counts.preemptions >= 5, "{:?}", vcpu.counts);
+        assert!(vcpu.counts.preemptions >= 3, "{:?}", vcpu.counts);
         assert!(vcpu.host.steal_ns > vcpu.wall_ns / 2);
     }
 }
@@ -213,20 +219,57 @@ impl Program for &'static Giver {
 
 #[test]
 fn a_directed_yield_runs_a_preempted_target() {
-    let giver: &'static Giver = Box::leak(Box::default());
+    let program: &'static Giver = Box::leak(Box::default());
     let settings = Settings {
         pcpus: 1,
         ..settings(2, 200)
     };
-    let report = run(settings, Box::new(giver), |_| ()).unwrap();
+    let report = run(settings, Box::new(program), |_| ()).unwrap();
     assert_balanced(&report);
-    let boosted = giver.boosted.load(Ordering::Relaxed);
+    let boosted = program.boosted.load(Ordering::Relaxed);
     assert!(boosted >= 5, "{boosted}");
     assert_eq!(report.vcpus[1].counts.boosts, boosted);
     // On one host CPU the target is always preempted while vCPU 0 runs.
-    assert_eq!(giver.refused.load(Ordering::Relaxed), 0);
-    let given = report.vcpus[1].host.run_ns;
-    assert!(given > report.vcpus[0].host.run_ns, "{given}");
+    assert_eq!(program.refused.load(Ordering::Relaxed), 0);
+    let [giver, target] = [0, 1].map(|vcpu| report.vcpus[vcpu].host.run_ns);
+    assert!(target > giver, "{target}");
+}
+
+/// Everybody registers its record again and again, under the eyes of the others.
+struct Registrars;
+
+impl Program for Registrars {
+    fn run(&self, cpu: &mut GuestCpu) {
+        while !cpu.is_stopping() {
+            cpu.compute(1000);
+            cpu.register_again().expect("it worked before");
+        }
+    }
+}
+
+#[test]
+fn a_record_can_be_registered_again_while_others_look_at_it() {
+    for platform in Platform::ALL {
+        let settings = Settings {
+            platform,
+            ..settings(6, 200)
+        };
+        let report = run(settings, Box::new(Registrars), |_| ()).unwrap();
+        for vcpu in &report.vcpus {
+            assert_eq!(vcpu.clock_faults, 0, "{platform}");
+            let host = vcpu.host_while_booted;
+            let percent = vcpu.wall_ns / 100;
+            let differ = vcpu.guest.total_ns().abs_diff(host.total_ns());
+            assert!(differ <= percent, "{platform}: {differ}");
+            // What is stolen between the two registrations is not seen. On s390
+            // what the operating system takes looks stolen as well.
+            let invented = vcpu.guest.steal_ns.saturating_sub(host.steal_ns);
+            assert!(
+                invented <= percent || platform == Platform::S390,
+                "{platform}: {invented}"
+            );
+        }
+    }
 }
 
 struct Panics;

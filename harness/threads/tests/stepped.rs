@@ -33,7 +33,7 @@ fn the_accounts_balance_on_every_platform_and_machine() {
                 settings.platform = platform;
                 settings.vcpus = vcpus;
                 settings.pcpus = pcpus;
-                settings.duration = Nanos::from_millis(100);
+                settings.duration = Nanos::from_millis(40);
             })
             .unwrap();
             assert!(

@@ -16,11 +16,16 @@ pub enum Prerequisite {
     LinuxHeaders,
     /// Xen's public headers.
     XenHeaders,
+    /// The kernel's headers for s390, beside the machine's own.
+    S390Headers,
     /// Counts instructions.
     Valgrind,
 }
 
-use Prerequisite::{CCompiler, LinuxHeaders, Valgrind, XenHeaders};
+use Prerequisite::{CCompiler, LinuxHeaders, S390Headers, Valgrind, XenHeaders};
+
+/// Where Debian's cross package puts it.
+const S390_HEADER: &str = "/usr/s390x-linux-gnu/include/asm/sie.h";
 
 impl Prerequisite {
     /// What it is, for messages.
@@ -29,6 +34,7 @@ impl Prerequisite {
             CCompiler => "a C compiler (cc)",
             LinuxHeaders => "the header linux/kvm_para.h",
             XenHeaders => "the header xen/vcpu.h",
+            S390Headers => "the header asm/sie.h of s390",
             Valgrind => "valgrind",
         }
     }
@@ -39,6 +45,7 @@ impl Prerequisite {
             CCompiler => &["gcc", "libc6-dev"],
             LinuxHeaders => &["linux-libc-dev"],
             XenHeaders => &["libxen-dev"],
+            S390Headers => &["linux-libc-dev-s390x-cross"],
             Valgrind => &["valgrind"],
         }
     }
@@ -48,6 +55,7 @@ impl Prerequisite {
             CCompiler => succeeds(Command::new("cc").arg("--version")),
             LinuxHeaders => header_is_here("linux/kvm_para.h"),
             XenHeaders => header_is_here("xen/vcpu.h"),
+            S390Headers => Path::new(S390_HEADER).exists(),
             Valgrind => succeeds(Command::new("valgrind").arg("--version")),
         }
     }

@@ -12,7 +12,9 @@ use core::fmt::{self, Write};
 use core::hint::black_box;
 
 use pv_arch::{CpuCount, CpuId, CpuOutOfRange, GuestAddr, Nanos};
-use pv_steal::{ReadError, RegisterError};
+use pv_steal::loongarch::HypercallError;
+use pv_steal::riscv::SbiError;
+use pv_steal::{ClockFault, Platform, ReadError, RegisterError, UnknownPlatform};
 
 /// A kernel's console.
 struct Console;
@@ -61,6 +63,13 @@ fn every_text() {
     ]) {
         report(&error);
     }
+    report(&black_box(ClockFault::Overran {
+        dropped: Nanos::new(7),
+    }));
+    report(&black_box(SbiError::Failed));
+    report(&black_box(HypercallError::InvalidCode));
+    show(&black_box(Platform::Xen));
+    report(&UnknownPlatform { len: black_box(3) });
 }
 
 #[cfg(pv_freestanding)]

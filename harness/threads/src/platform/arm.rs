@@ -47,7 +47,7 @@ impl Board for Arm {
         let PlatformCall::Smccc { function, arg } = call else {
             return (Reply::REFUSED, Effect::None);
         };
-        let reply = arm::host_reply(function, arg, Some(self.records.address_of(cpu)));
+        let reply = arm::host_reply(function, arg, Some(Records::<StolenTime>::address_of(cpu)));
         let effect = match function {
             arm::PV_TIME_ST => Effect::Attach(self.records.of(cpu)),
             _ => Effect::None,

@@ -4,7 +4,7 @@ use pv_arch::{CpuCount, CpuId, GuestAddr, PlatformCall, Reply};
 use pv_steal::kvm_x86::{self, Features, StealTime};
 use pv_steal::{RegisterError, StealSource};
 
-use super::{Board, Driver, Effect, HostView};
+use super::{Board, Driver, Effect, HostView, registration};
 use crate::ThreadArch;
 use crate::memory::Records;
 
@@ -20,13 +20,10 @@ impl KvmX86 {
     }
 
     fn write_msr(&self, value: u64) -> (Reply, Effect) {
-        match kvm_x86::decode_msr(value) {
-            Ok(None) => (Reply::status(0), Effect::Detach),
-            Ok(Some(addr)) => match self.records.at(addr) {
-                Some(record) => (Reply::status(0), Effect::Attach(record)),
-                None => (Reply::REFUSED, Effect::None),
-            },
-            Err(_) => (Reply::REFUSED, Effect::None),
+        let decoded = kvm_x86::decode_msr(value).ok();
+        match decoded.and_then(|at| registration(&self.records, at)) {
+            Some(effect) => (Reply::status(0), effect),
+            None => (Reply::REFUSED, Effect::None),
         }
     }
 }

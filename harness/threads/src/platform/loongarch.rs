@@ -1,30 +1,43 @@
 //! KVM on `LoongArch`: a configuration word and one hypercall.
 
+use std::sync::OnceLock;
+
 use pv_arch::{CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
 use pv_steal::loongarch::{self, Features, HypercallError, StealTime};
 use pv_steal::{Preemption, ReadError, RegisterError, StealSource};
 
-use super::{Board, Driver, Effect, HostView};
+use super::{Board, Driver, Effect, HostView, registration};
 use crate::ThreadArch;
 use crate::memory::Records;
 
 pub(crate) struct LoongArch {
     records: Records<StealTime>,
+    registered: Vec<Registered>,
 }
 
 impl LoongArch {
     pub fn new(count: CpuCount) -> Self {
+        let records = Records::new(count, StealTime::new);
+        let registered = count
+            .cpus()
+            .map(|cpu| Registered {
+                record: records.of(cpu),
+                features: OnceLock::new(),
+            })
+            .collect();
         Self {
-            records: Records::new(count, StealTime::new),
+            records,
+            registered,
         }
     }
 }
 
 impl Board for LoongArch {
     fn boot(&'static self, cpu: CpuId) -> Result<&'static dyn Driver, RegisterError> {
-        let record = self.records.of(cpu);
-        let features = loongarch::register::<ThreadArch>(record)?;
-        Ok(Box::leak(Box::new(Registered { record, features })))
+        let registered = &self.registered[cpu.index()];
+        let features = loongarch::register::<ThreadArch>(registered.record)?;
+        registered.features.get_or_init(|| features);
+        Ok(registered)
     }
 
     fn shut_down(&'static self, cpu: CpuId) -> Result<(), RegisterError> {
@@ -50,14 +63,12 @@ impl Board for LoongArch {
 
 impl LoongArch {
     fn notify(&self, args: [u64; 2]) -> (Reply, Effect) {
-        let refuse = |error: HypercallError| (Reply::status(error.code()), Effect::None);
-        match loongarch::decode(args) {
-            Ok(None) => (Reply::status(0), Effect::Detach),
-            Ok(Some(addr)) => match self.records.at(addr) {
-                Some(record) => (Reply::status(0), Effect::Attach(record)),
-                None => refuse(HypercallError::InvalidParameter),
-            },
-            Err(error) => refuse(error),
+        let decoded = loongarch::decode(args);
+        let effect = decoded
+            .and_then(|at| registration(&self.records, at).ok_or(HypercallError::InvalidParameter));
+        match effect {
+            Ok(effect) => (Reply::status(0), effect),
+            Err(error) => (Reply::status(error.code()), Effect::None),
         }
     }
 }
@@ -74,7 +85,7 @@ fn cpucfg(word: u32) -> Reply {
 /// A record together with what the host said of it.
 struct Registered {
     record: &'static StealTime,
-    features: Features,
+    features: OnceLock<Features>,
 }
 
 impl StealSource for Registered {
@@ -83,7 +94,9 @@ impl StealSource for Registered {
     }
 
     fn preemption(&self) -> Preemption {
-        self.record.preemption_under(self.features)
+        let features = self.features.get().copied();
+        self.record
+            .preemption_under(features.unwrap_or(Features::empty()))
     }
 }
 

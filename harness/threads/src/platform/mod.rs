@@ -14,9 +14,10 @@ mod s390;
 mod xen;
 
 use pv_arch::{CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
-use pv_steal::{Platform, RegisterError, StealSource};
+use pv_steal::{GuestRecord, HostRecord, Platform, RegisterError, StealSource};
 
 use crate::core::{Core, Record};
+use crate::memory::Records;
 use crate::timeline::Phase;
 
 /// Both ends of one platform's protocol.
@@ -50,6 +51,18 @@ pub(crate) enum Effect {
     None,
     Attach(Record),
     Detach,
+}
+
+/// What a guest's registration does: `at` is the address that it named, or
+/// `None` to switch its record off. No record lies at another address.
+fn registration<R>(records: &Records<R>, at: Option<GuestAddr>) -> Option<Effect>
+where
+    R: GuestRecord + HostRecord,
+{
+    match at {
+        None => Some(Effect::Detach),
+        Some(addr) => Some(Effect::Attach(records.at(addr)?)),
+    }
 }
 
 /// What the host knows while it answers a call.

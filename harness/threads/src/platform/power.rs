@@ -4,7 +4,7 @@ use pv_arch::{CpuCount, CpuId, GuestAddr, PlatformCall, Reply};
 use pv_steal::power::{self, Request, VirtualProcessorArea};
 use pv_steal::{RegisterError, StealSource};
 
-use super::{Board, Driver, Effect, HostView};
+use super::{Board, Driver, Effect, HostView, registration};
 use crate::ThreadArch;
 use crate::memory::Records;
 
@@ -43,16 +43,16 @@ impl Board for Power {
         else {
             return (Reply::REFUSED, Effect::None);
         };
-        let refuse = (Reply::status(power::H_PARAMETER), Effect::None);
-        match power::decode(args, power::SIZE) {
-            Ok(Request::Register { cpu: of, addr }) if of == cpu => match self.records.at(addr) {
-                Some(area) => (Reply::status(power::H_SUCCESS), Effect::Attach(area)),
-                None => refuse,
-            },
-            Ok(Request::Deregister { cpu: of }) if of == cpu => {
-                (Reply::status(power::H_SUCCESS), Effect::Detach)
+        let effect = match power::decode(args, power::SIZE) {
+            Ok(Request::Register { cpu: of, addr }) if of == cpu => {
+                registration(&self.records, Some(addr))
             }
-            _ => refuse,
+            Ok(Request::Deregister { cpu: of }) if of == cpu => Some(Effect::Detach),
+            _ => None,
+        };
+        match effect {
+            Some(effect) => (Reply::status(power::H_SUCCESS), effect),
+            None => (Reply::status(power::H_PARAMETER), Effect::None),
         }
     }
 }

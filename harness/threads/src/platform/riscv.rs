@@ -4,7 +4,7 @@ use pv_arch::{CpuCount, CpuId, GuestAddr, PlatformCall, Reply};
 use pv_steal::riscv::{self, SbiError, StealTime, Xlen};
 use pv_steal::{RegisterError, StealSource};
 
-use super::{Board, Driver, Effect, HostView};
+use super::{Board, Driver, Effect, HostView, registration};
 use crate::ThreadArch;
 use crate::memory::Records;
 
@@ -57,14 +57,12 @@ impl Board for RiscV {
 
 impl RiscV {
     fn set_shmem(&self, args: [u64; 3]) -> (Reply, Effect) {
-        let refuse = |error: SbiError| (Reply::status(error.code()), Effect::None);
-        match riscv::decode(args, Xlen::NATIVE) {
-            Ok(None) => (Reply::status(0), Effect::Detach),
-            Ok(Some(addr)) => match self.records.at(addr) {
-                Some(record) => (Reply::status(0), Effect::Attach(record)),
-                None => refuse(SbiError::InvalidAddress),
-            },
-            Err(error) => refuse(error),
+        let decoded = riscv::decode(args, Xlen::NATIVE);
+        let effect =
+            decoded.and_then(|at| registration(&self.records, at).ok_or(SbiError::InvalidAddress));
+        match effect {
+            Ok(effect) => (Reply::status(0), effect),
+            Err(error) => (Reply::status(error.code()), Effect::None),
         }
     }
 }

@@ -4,7 +4,7 @@ use pv_arch::{CpuCount, CpuId, GuestAddr, PlatformCall, Reply};
 use pv_steal::xen::{self, RunState64};
 use pv_steal::{RegisterError, StealSource};
 
-use super::{Board, Driver, Effect, HostView};
+use super::{Board, Driver, Effect, HostView, registration};
 use crate::ThreadArch;
 use crate::memory::Records;
 
@@ -36,18 +36,16 @@ impl Board for Xen {
     }
 
     fn call(&self, cpu: CpuId, call: PlatformCall, _host: &HostView<'_>) -> (Reply, Effect) {
-        match call {
-            PlatformCall::XenVcpuOp { op, cpu: of, area } if of == cpu => {
-                match xen::decode::<RunState64>(op, area) {
-                    Ok(None) => (Reply::status(0), Effect::Detach),
-                    Ok(Some(addr)) => match self.records.at(addr) {
-                        Some(record) => (Reply::status(0), Effect::Attach(record)),
-                        None => (Reply::status(xen::EINVAL), Effect::None),
-                    },
-                    Err(status) => (Reply::status(status), Effect::None),
-                }
-            }
-            _ => (Reply::REFUSED, Effect::None),
+        let PlatformCall::XenVcpuOp { op, cpu: of, area } = call else {
+            return (Reply::REFUSED, Effect::None);
+        };
+        if of != cpu {
+            return (Reply::status(xen::EINVAL), Effect::None);
+        }
+        let decoded = xen::decode::<RunState64>(op, area);
+        match decoded.and_then(|at| registration(&self.records, at).ok_or(xen::EINVAL)) {
+            Ok(effect) => (Reply::status(0), effect),
+            Err(status) => (Reply::status(status), Effect::None),
         }
     }
 }

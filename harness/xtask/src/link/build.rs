@@ -15,6 +15,8 @@ pub enum Seed {
     None,
     /// One entry point can index out of range.
     Panic,
+    /// One entry point can overflow, which is a panic where overflow is checked.
+    Overflow,
     /// One function is declared and nowhere defined.
     Missing,
 }
@@ -24,6 +26,7 @@ impl Seed {
         match self {
             Self::None => "",
             Self::Panic => " --cfg pv_seed_panic",
+            Self::Overflow => " --cfg pv_seed_overflow",
             Self::Missing => " --cfg pv_seed_missing",
         }
     }
@@ -34,6 +37,7 @@ impl fmt::Display for Seed {
         f.write_str(match self {
             Self::None => "nothing seeded",
             Self::Panic => "seeded panic",
+            Self::Overflow => "seeded overflow",
             Self::Missing => "seeded missing symbol",
         })
     }
@@ -49,8 +53,9 @@ pub struct Built {
 
 /// No runtime, no libraries, one file at a fixed address. The linker lets
 /// undefined symbols pass, because the check on the image names them better;
-/// the seeded missing symbol proves that it does.
-const FLAGS: &str = "--cfg pv_freestanding -C relocation-model=static \
+/// the seeded missing symbol proves that it does. Overflow is checked, as it
+/// is in some kernels.
+const FLAGS: &str = "--cfg pv_freestanding -C relocation-model=static -C overflow-checks=on \
     -C link-arg=-nostartfiles -C link-arg=-nostdlib -C link-arg=-static -C link-arg=-no-pie \
     -C link-arg=-Wl,--build-id=none -C link-arg=-Wl,--unresolved-symbols=ignore-all";
 

@@ -3,7 +3,7 @@
 //! `tests/link` uses every public entry point of `crates/*`. Here: is that true
 //! (`surface`, on `modules`), does it build (`build`), is the result clean
 //! (`image`) - and would this check notice if it were not: the same program is
-//! built again with a seeded panic and with a seeded missing symbol.
+//! built again with a seeded panic, overflow and missing symbol.
 
 mod build;
 mod image;
@@ -22,6 +22,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
 
     for (seed, sign) in [
         (Seed::Panic, "can panic"),
+        (Seed::Overflow, "can panic"),
         (Seed::Missing, "pv_seeded_missing_symbol"),
     ] {
         let image = Image::read(&build(workspace, seed)?.hot)?;

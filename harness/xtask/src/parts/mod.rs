@@ -5,7 +5,7 @@ mod lint;
 mod test;
 
 use crate::part::Part;
-use crate::prerequisite::Prerequisite::{CCompiler, LinuxHeaders, XenHeaders};
+use crate::prerequisite::Prerequisite::{CCompiler, LinuxHeaders, S390Headers, XenHeaders};
 use crate::{link, loom, shim};
 
 /// All parts, cheapest first.
@@ -31,19 +31,19 @@ pub const ALL: &[Part] = &[
     Part {
         name: "test",
         about: "unit, property and conformance tests",
-        needs: &[CCompiler, LinuxHeaders, XenHeaders],
+        needs: &[CCompiler, LinuxHeaders, XenHeaders, S390Headers],
         run: test::tests,
     },
     Part {
         name: "doc",
-        about: "the examples in the documentation work",
+        about: "the examples in the documentation work, and its links lead somewhere",
         needs: &[CCompiler],
         run: test::doc_tests,
     },
     Part {
         name: "split64",
         about: "pv-steal reads 64-bit fields in two halves, as on a 32-bit guest",
-        needs: &[CCompiler, LinuxHeaders, XenHeaders],
+        needs: &[CCompiler, LinuxHeaders, XenHeaders, S390Headers],
         run: test::split64,
     },
     Part {

@@ -49,13 +49,22 @@ impl Runner {
 }
 
 pub fn tests(workspace: &Workspace) -> Result<()> {
-    let mut command = Runner::choose(workspace).command(workspace);
-    run(command.args(["--workspace", "--all-features"]))
+    let runner = Runner::choose(workspace);
+    let mut command = runner.command(workspace);
+    command.args(["--workspace", "--all-features"]);
+    if let Runner::CargoTest = runner {
+        // The threaded harness wants the machine for itself; nextest is told so
+        // in its configuration, `cargo test` only knows one way.
+        command.args(["--", "--test-threads=1"]);
+    }
+    run(&mut command)
 }
 
 pub fn doc_tests(workspace: &Workspace) -> Result<()> {
     let args = ["test", "--doc", "--workspace", "--all-features"];
-    run(&mut cargo(workspace, args))
+    run(&mut cargo(workspace, args))?;
+    let args = ["doc", "--workspace", "--no-deps", "--all-features"];
+    run(cargo(workspace, args).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 pub fn split64(workspace: &Workspace) -> Result<()> {

@@ -18,6 +18,8 @@ pub fn run() {
     }
     #[cfg(pv_seed_panic)]
     seeded_panic();
+    #[cfg(pv_seed_overflow)]
+    seeded_overflow();
 }
 
 /// An index that can be out of range: the check must find it.
@@ -26,4 +28,11 @@ pub fn run() {
 fn seeded_panic() {
     let table = black_box([1_u32; 4]);
     black_box(table[CpuId::new(black_box(2)).index()]);
+}
+
+/// A number after the last one: the check must find it.
+#[cfg(pv_seed_overflow)]
+#[inline(never)]
+fn seeded_overflow() {
+    black_box(CpuId::new(black_box(2)).get() + 1);
 }

@@ -25,6 +25,7 @@ pub fn host_side<R: HostRecord>(record: &R) {
     ]) {
         record.leave(black_box(Nanos::ZERO), why);
     }
+    record.wake(black_box(Nanos::ZERO));
 }
 
 /// Where a record may lie.
