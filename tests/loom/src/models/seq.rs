@@ -143,9 +143,9 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "riscv-two-updates",
         about: "reads beside two updates never go back, and are right after the last",
-        bound: 2,
+        bound: 3,
         deep_bound: 4,
-        min_executions: 47_000,
+        min_executions: 100_000,
         paths: &[
             "none-yet",
             "first",
@@ -155,7 +155,10 @@ pub const MODELS: &[Model] = &[
             "knew-the-end",
         ],
         bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[mutant("pv_steal::seq::make_even", "Relaxed")],
+        mutants: &[
+            mutant("pv_steal::seq::first_look", "Relaxed"),
+            mutant("pv_steal::seq::make_even", "Relaxed"),
+        ],
         why_survives: &[],
         body: two_updates::<riscv::StealTime>,
     },
@@ -191,9 +194,9 @@ pub const MODELS: &[Model] = &[
     Model {
         name: "loongarch-two-updates",
         about: "reads beside two updates never go back, and are right after the last",
-        bound: 2,
+        bound: 3,
         deep_bound: 4,
-        min_executions: 47_000,
+        min_executions: 100_000,
         paths: &[
             "none-yet",
             "first",
@@ -203,7 +206,10 @@ pub const MODELS: &[Model] = &[
             "knew-the-end",
         ],
         bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[mutant("pv_steal::seq::make_even", "Relaxed")],
+        mutants: &[
+            mutant("pv_steal::seq::first_look", "Relaxed"),
+            mutant("pv_steal::seq::make_even", "Relaxed"),
+        ],
         why_survives: &[],
         body: two_updates::<loongarch::StealTime>,
     },
