@@ -10,9 +10,10 @@
 //! the vCPU is preempted.
 
 use bitflags::bitflags;
-use pv_arch::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use pv_arch::sync::atomic::{AtomicU32, AtomicU64};
 use pv_arch::{Arch, GuestAddr, Nanos, PlatformCall, Reply};
 
+use crate::field::{Unused, zeros};
 use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 use crate::{ReadError, RegisterError, record};
 
@@ -51,7 +52,7 @@ pub struct StolenTime {
     revision: AtomicU32,
     attributes: AtomicU32,
     stolen: AtomicU64,
-    pad: [AtomicU8; 48],
+    pad: Unused<48>,
 }
 
 #[cfg(not(pv_loom))]
@@ -95,7 +96,7 @@ impl StolenTime {
                 revision: AtomicU32::new(0),
                 attributes: AtomicU32::new(0),
                 stolen: AtomicU64::new(0),
-                pad: crate::field::zeros!(48),
+                pad: zeros!(48),
             }
         }
     }
@@ -129,6 +130,11 @@ impl StealSource for StolenTime {
 
 impl HostRecord for StolenTime {
     fn enter(&self, _now: Nanos, steal: Nanos) {
+        if pv_arch::seeded_bug!("arm.write-in-halves") {
+            let old = u64::from_le(self.stolen.load(write_stolen()));
+            let mixed = old >> 32 << 32 | steal.get() & u64::from(u32::MAX);
+            self.stolen.store(mixed.to_le(), write_stolen());
+        }
         self.stolen.store(steal.get().to_le(), write_stolen());
     }
 

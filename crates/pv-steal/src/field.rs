@@ -1,22 +1,27 @@
 //! Fields of records: integers that somebody else writes.
 
-pub(crate) use wide::GuardedU64;
+#[cfg(any(pv_loom, pv_split64, not(target_has_atomic = "64")))]
+pub(crate) use halves::HalvesU64 as GuardedU64;
+#[cfg(not(any(pv_loom, pv_split64, not(target_has_atomic = "64"))))]
+pub(crate) use whole::WholeU64 as GuardedU64;
+#[cfg(pv_loom)]
+pub(crate) use whole::WholeU64;
 
 /// A 64-bit little-endian field that may be read and written in halves, so it
 /// is consistent only under a version (see [`crate::seq`]). Halves are what a
 /// 32-bit guest without 64-bit atomics sees, and the worst case for a model.
 #[cfg(any(pv_loom, pv_split64, not(target_has_atomic = "64")))]
-mod wide {
+mod halves {
     use pv_arch::sync::atomic::{AtomicU32, Ordering};
 
     #[derive(Debug)]
     #[repr(C, align(8))]
-    pub struct GuardedU64 {
+    pub struct HalvesU64 {
         low: AtomicU32,
         high: AtomicU32,
     }
 
-    impl GuardedU64 {
+    impl HalvesU64 {
         pv_arch::const_new! {
             pub fn new() -> Self {
                 Self {
@@ -33,7 +38,9 @@ mod wide {
             u64::from(high) << 32 | u64::from(low)
         }
 
-        /// Like [`load`](Self::load), the other half first.
+        /// Like [`load`](Self::load), the other half first. (Models read whole
+        /// times, or halves that are only 4-aligned.)
+        #[cfg(not(pv_loom))]
         #[inline(always)]
         pub fn load_high_first(&self, order: Ordering) -> u64 {
             let high = u32::from_le(self.high.load(order));
@@ -51,17 +58,17 @@ mod wide {
 }
 
 /// A 64-bit little-endian field, whole.
-#[cfg(not(any(pv_loom, pv_split64, not(target_has_atomic = "64"))))]
-mod wide {
+#[cfg(any(pv_loom, not(any(pv_split64, not(target_has_atomic = "64")))))]
+mod whole {
     use pv_arch::sync::atomic::{AtomicU64, Ordering};
 
     #[derive(Debug)]
     #[repr(transparent)]
-    pub struct GuardedU64(AtomicU64);
+    pub struct WholeU64(AtomicU64);
 
-    impl GuardedU64 {
-        pub const fn new() -> Self {
-            Self(AtomicU64::new(0))
+    impl WholeU64 {
+        pv_arch::const_new! {
+            pub fn new() -> Self { Self(AtomicU64::new(0)) }
         }
 
         #[inline(always)]
@@ -81,8 +88,14 @@ mod wide {
     }
 }
 
-/// An array of that many zero bytes that are atomics. (`loom`'s atomics are
-/// neither `Copy` nor const, so there is no array expression for them.)
+/// Bytes of a record that nobody here looks at. A model checker, for which every
+/// atomic is an object to watch, does without them.
+#[cfg(not(pv_loom))]
+pub(crate) type Unused<const LEN: usize> = [pv_arch::sync::atomic::AtomicU8; LEN];
+#[cfg(pv_loom)]
+pub(crate) type Unused<const LEN: usize> = [pv_arch::sync::atomic::AtomicU8; 0];
+
+/// That many [`Unused`] bytes, all zero.
 macro_rules! zeros {
     ($len:literal) => {{
         #[cfg(not(pv_loom))]
@@ -91,7 +104,7 @@ macro_rules! zeros {
         }
         #[cfg(pv_loom)]
         {
-            core::array::from_fn::<_, $len, _>(|_| pv_arch::sync::atomic::AtomicU8::new(0))
+            []
         }
     }};
 }

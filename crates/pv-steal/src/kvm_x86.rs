@@ -165,10 +165,7 @@ impl StealTime {
     /// the version is odd, and half of `steal` is written.
     pub fn died_in_update(steal: Nanos) -> Self {
         let record = Self::new();
-        record.version.store(1_u32.to_le(), seq::guarded());
-        record
-            .steal
-            .store(u64::from(low_half(steal.get())), seq::guarded());
+        seq::die_in_update(&record.version, &record.steal, steal.get());
         record
     }
 }
@@ -233,9 +230,8 @@ impl HostRecord for StealTime {
     }
 
     fn leave(&self, _now: Nanos, why: Leave) {
-        match why {
-            Leave::Preempted | Leave::HaltedMarkedPreempted => self.mark_preempted(),
-            Leave::Halted | Leave::Offline => {}
+        if why.marks_preempted() {
+            self.mark_preempted();
         }
     }
 }
@@ -252,6 +248,11 @@ impl StealTime {
             return PreemptedFlags::from_bits_retain(found);
         }
         PreemptedFlags::from_bits_retain(self.preempted.swap(0, take_requests()))
+    }
+
+    /// What an earlier use left is no longer true.
+    fn forget_preempted(&self) {
+        self.take_requests();
     }
 
     /// Set the flag and keep a flush that was asked for: a host may leave twice
@@ -322,24 +323,18 @@ pub fn register<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError
         return Err(RegisterError::NotOffered);
     }
     let addr = StealTime::LAYOUT.locate::<A, _>(record)?;
-    if !pv_arch::seeded_bug!("kvm_x86.register-keeps-preempted") {
-        record.take_requests();
-    }
-    answer(addr, A::platform_call(registration(addr)?))
+    let call = registration(addr)?;
+    let reply = record::begin_use(|| record.forget_preempted(), || A::platform_call(call));
+    answer(addr, reply)
 }
 
 /// Unregister the calling vCPU's record: before unplug, kexec or hibernation.
 pub fn unregister<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError> {
-    if pv_arch::seeded_bug!("kvm_x86.clear-before-unregister") {
-        record.take_requests();
-    }
-    let reply = A::platform_call(PlatformCall::WriteMsr {
+    let call = PlatformCall::WriteMsr {
         index: MSR_STEAL_TIME,
         value: 0,
-    });
-    if !pv_arch::seeded_bug!("kvm_x86.clear-before-unregister") {
-        record.take_requests();
-    }
+    };
+    let reply = record::end_use(|| record.forget_preempted(), || A::platform_call(call));
     answer(GuestAddr::new(0), reply)
 }
 

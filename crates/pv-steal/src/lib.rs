@@ -60,6 +60,7 @@ pub mod loongarch;
 mod platform;
 #[cfg(target_has_atomic = "64")]
 pub mod power;
+mod preempted;
 mod record;
 pub mod riscv;
 #[cfg(target_has_atomic = "64")]
@@ -87,8 +88,7 @@ pub mod sites {
         crate::seq::SITES,
         crate::kvm_x86::SITES,
         crate::arm::SITES,
-        crate::riscv::SITES,
-        crate::loongarch::SITES,
+        crate::preempted::SITES,
         crate::s390::SITES,
         crate::power::SITES,
         crate::xen::SITES,

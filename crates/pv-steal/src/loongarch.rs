@@ -13,10 +13,11 @@
 use core::fmt;
 
 use bitflags::bitflags;
-use pv_arch::sync::atomic::{AtomicU8, AtomicU32};
+use pv_arch::sync::atomic::AtomicU32;
 use pv_arch::{Arch, GuestAddr, Nanos, PlatformCall, Reply};
 
-use crate::field::GuardedU64;
+use crate::field::{GuardedU64, Unused, zeros};
+use crate::preempted::PreemptedByte;
 use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 use crate::{ReadError, RegisterError, record, seq};
 
@@ -90,15 +91,6 @@ impl fmt::Display for HypercallError {
 
 impl core::error::Error for HypercallError {}
 
-pv_arch::orderings! {
-    /// A hint, alone in its byte.
-    fn read_preempted = Relaxed;
-    /// The host sets the hint after the guest's code has stopped.
-    fn set_preempted = Relaxed;
-    /// The host clears the hint before the guest's code goes on.
-    fn clear_preempted = Relaxed;
-}
-
 /// `struct kvm_steal_time`: 64 bytes, 64-aligned, one a vCPU.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -106,8 +98,8 @@ pub struct StealTime {
     steal: GuardedU64,
     version: AtomicU32,
     flags: AtomicU32,
-    preempted: AtomicU8,
-    pad: [AtomicU8; 47],
+    preempted: PreemptedByte,
+    pad: Unused<47>,
 }
 
 #[cfg(not(pv_loom))]
@@ -152,8 +144,8 @@ impl StealTime {
                 steal: GuardedU64::new(),
                 version: AtomicU32::new(0),
                 flags: AtomicU32::new(0),
-                preempted: AtomicU8::new(0),
-                pad: crate::field::zeros!(47),
+                preempted: PreemptedByte::new(),
+                pad: zeros!(47),
             }
         }
     }
@@ -172,12 +164,18 @@ impl StealTime {
 
     #[inline(always)]
     fn is_marked(&self) -> bool {
-        PreemptedFlags::from_bits_retain(self.preempted.load(read_preempted()))
-            .contains(PreemptedFlags::PREEMPTED)
+        PreemptedFlags::from_bits_retain(self.preempted.get()).contains(PreemptedFlags::PREEMPTED)
     }
+}
 
-    fn forget_preempted(&self) {
-        self.preempted.store(0, clear_preempted());
+#[cfg(pv_loom)]
+impl StealTime {
+    /// A record as a host leaves it that dies in the middle of its first update:
+    /// the version is odd, and half of `steal` is written.
+    pub fn died_in_update(steal: Nanos) -> Self {
+        let record = Self::new();
+        seq::die_in_update(&record.version, &record.steal, steal.get());
+        record
     }
 }
 
@@ -199,19 +197,14 @@ impl StealSource for StealTime {
 
 impl HostRecord for StealTime {
     fn enter(&self, _now: Nanos, steal: Nanos) {
-        self.forget_preempted();
+        self.preempted.enter();
         seq::write(&self.version, || {
             self.steal.store(steal.get(), seq::guarded());
         });
     }
 
     fn leave(&self, _now: Nanos, why: Leave) {
-        match why {
-            Leave::Preempted | Leave::HaltedMarkedPreempted => self
-                .preempted
-                .store(PreemptedFlags::PREEMPTED.bits(), set_preempted()),
-            Leave::Halted | Leave::Offline => {}
-        }
+        self.preempted.leave(why, PreemptedFlags::PREEMPTED.bits());
     }
 }
 
@@ -253,16 +246,19 @@ pub fn register<A: Arch>(record: &'static StealTime) -> Result<Features, Registe
         .filter(|features| features.contains(Features::STEAL_TIME))
         .ok_or(RegisterError::NotOffered)?;
     let addr = StealTime::LAYOUT.locate::<A, _>(record)?;
-    record.forget_preempted();
-    tell::<A>(addr, addr.get() | PHYS_VALID)?;
+    record::begin_use(
+        || record.preempted.forget(),
+        || tell::<A>(addr, addr.get() | PHYS_VALID),
+    )?;
     Ok(features)
 }
 
 /// Unregister the calling vCPU's record: before unplug, kexec or hibernation.
 pub fn unregister<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError> {
-    let answer = tell::<A>(GuestAddr::new(0), 0);
-    record.forget_preempted();
-    answer
+    record::end_use(
+        || record.preempted.forget(),
+        || tell::<A>(GuestAddr::new(0), 0),
+    )
 }
 
 /// Notify the host by the feature's bit, and by its number where the host does
@@ -423,7 +419,7 @@ mod tests {
     #[test]
     fn only_bit_0_means_preempted() {
         let record = StealTime::new();
-        record.preempted.store(0xfe, Relaxed);
+        record.preempted.leave(Leave::Preempted, 0xfe);
         assert!(!record.is_preempted());
     }
 

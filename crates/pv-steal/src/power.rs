@@ -14,10 +14,10 @@
 //!   of platforms that leave the accumulators at 0.
 
 use bitflags::bitflags;
-use pv_arch::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
+use pv_arch::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, fence};
 use pv_arch::{Arch, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
 
-use crate::field::zeros;
+use crate::field::{Unused, zeros};
 use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 use crate::{ReadError, RegisterError, record};
 
@@ -53,18 +53,30 @@ bitflags! {
 }
 
 pv_arch::orderings! {
-    /// A counter alone in its word, read as a hint.
+    /// A counter alone in its word: for `H_CONFER`, and as a hint.
     fn read_dispatch = Relaxed;
-    /// The guest's marker beside the counter; the pair is a hint.
+    /// The first look at the counter comes before the idle marker.
+    fn first_look = Acquire;
+    /// The idle marker, ordered by what stands around it.
     fn read_idle = Relaxed;
-    /// The hypervisor call that follows orders it for the host.
-    fn write_idle = Relaxed;
+    /// A fence: the idle marker comes before the second look.
+    fn before_second_look = Acquire;
+    /// The second look, ordered by the fence before it.
+    fn second_look = Relaxed;
+    /// The marker is set; the fence after it orders what follows.
+    fn set_idle = Relaxed;
+    /// A fence: the marker comes before the odd count. The counter is the
+    /// host's, but of the CPU that cedes, so that its store comes after.
+    fn after_idle = Release;
+    /// The even count, with which the CPU came back, comes before the marker is
+    /// cleared.
+    fn clear_idle = Release;
     /// Accumulators that only grow; see the module's page.
     fn read_wait = Relaxed;
     /// The host's update of an accumulator.
     fn write_wait = Relaxed;
-    /// What the host wrote is visible once the counter is seen even.
-    fn count_dispatch = Release;
+    /// The counter is the whole message: the guest's fences order the marker.
+    fn count_dispatch = Relaxed;
     /// The counter that the host itself wrote last.
     fn own_dispatch = Relaxed;
     /// Set before the area is registered; the call orders it.
@@ -78,21 +90,21 @@ pv_arch::orderings! {
 pub struct VirtualProcessorArea {
     descriptor: AtomicU32,
     size: AtomicU16,
-    reserved: [AtomicU8; 0xf8],
+    reserved: Unused<0xf8>,
     idle: AtomicU8,
     maintain_vmx: AtomicU8,
     dispatch_counter: AtomicU32,
     dispatch_dispersion: AtomicU32,
     fault_counter: AtomicU64,
     fault_time: AtomicU64,
-    purr_spurr: [AtomicU8; 0x40],
+    purr_spurr: Unused<0x40>,
     wait_processor: AtomicU64,
     wait_capacity: AtomicU64,
     wait_ready: AtomicU64,
-    reserved2: [AtomicU8; 0xa8],
+    reserved2: Unused<0xa8>,
     trace_log_index: AtomicU64,
-    reserved3: [AtomicU8; 0x60],
-    beyond: [AtomicU8; 0x180],
+    reserved3: Unused<0x60>,
+    beyond: Unused<0x180>,
 }
 
 #[cfg(not(pv_loom))]
@@ -196,15 +208,19 @@ impl VirtualProcessorArea {
     /// cleared after it is back.
     #[inline]
     pub fn set_idle(&self, idle: bool) {
-        let flags = if idle { Idle::IDLE } else { Idle::empty() };
-        self.idle.store(flags.bits(), write_idle());
+        if idle {
+            self.idle.store(Idle::IDLE.bits(), set_idle());
+            fence(after_idle());
+        } else if !pv_arch::seeded_bug!("power.idle-stays") {
+            self.idle.store(Idle::empty().bits(), clear_idle());
+        }
     }
 
     /// What an earlier registration may have left is no longer true: the
     /// calling vCPU runs. The accumulators are the host's and stay.
     fn prepare(&self) {
         self.size.store(SIZE.to_be(), prepare());
-        self.set_idle(false);
+        self.idle.store(Idle::empty().bits(), prepare());
         self.dispatch_counter.store(0, prepare());
     }
 
@@ -229,14 +245,27 @@ impl StealSource for VirtualProcessorArea {
 
     /// A vCPU whose guest is idle counts as running, even if it waits for a
     /// processor after an interrupt: the record does not tell the two apart.
+    ///
+    /// Never [`Preemption::Preempted`] of a vCPU that only ceded: a guest that
+    /// does not run does not change its idle marker, so the marker belongs to
+    /// the odd count that was seen before and after it.
     #[inline(always)]
     fn preemption(&self) -> Preemption {
-        let is_dispatched = self.dispatch_count() & 1 == 0;
+        let count = u32::from_be(self.dispatch_counter.load(first_look()));
+        if count & 1 == 0 {
+            return Preemption::Running;
+        }
         let idle = Idle::from_bits_retain(self.idle.load(read_idle()));
-        if is_dispatched || idle.contains(Idle::IDLE) {
-            Preemption::Running
-        } else {
+        if idle.contains(Idle::IDLE) && !pv_arch::seeded_bug!("power.ignore-idle") {
+            return Preemption::Running;
+        }
+        fence(before_second_look());
+        let again = u32::from_be(self.dispatch_counter.load(second_look()));
+        if again == count || pv_arch::seeded_bug!("power.no-second-look") {
             Preemption::Preempted
+        } else {
+            // It was dispatched meanwhile.
+            Preemption::Running
         }
     }
 }
@@ -245,8 +274,15 @@ impl HostRecord for VirtualProcessorArea {
     /// Attributes all steal to the wait for a physical processor.
     fn enter(&self, _now: Nanos, steal: Nanos) {
         let total = ticks(steal);
+        if pv_arch::seeded_bug!("power.write-in-halves") {
+            let old = u64::from_be(self.wait_processor.load(write_wait()));
+            let mixed = old >> 32 << 32 | total & u64::from(u32::MAX);
+            self.wait_processor.store(mixed.to_be(), write_wait());
+        }
         self.wait_processor.store(total.to_be(), write_wait());
-        self.count(true);
+        if !pv_arch::seeded_bug!("power.enter-keeps-odd") {
+            self.count(true);
+        }
     }
 
     fn leave(&self, _now: Nanos, _why: Leave) {
@@ -261,7 +297,7 @@ pub const fn nanos(ticks: u64) -> Nanos {
     Nanos::new(whole.saturating_add(ticks % 64 * 125 / 64))
 }
 
-/// Time as ticks of the time base, rounded up, so that [`nanos`] gives it back.
+/// Time as ticks of the time base, rounded up, so that [`nanos`] of it is not less.
 pub const fn ticks(time: Nanos) -> u64 {
     let ns = time.get();
     // At most 64/125 of the largest number: no overflow.
@@ -289,8 +325,9 @@ const fn call(flags: u64, cpu: CpuId, addr: GuestAddr) -> PlatformCall {
 /// in use before may be stale.
 pub fn register<A: Arch>(area: &'static VirtualProcessorArea) -> Result<(), RegisterError> {
     let addr = VirtualProcessorArea::LAYOUT.locate::<A, _>(area)?;
-    area.prepare();
-    answer(addr, A::platform_call(registration(A::this_cpu(), addr)?))
+    let call = registration(A::this_cpu(), addr)?;
+    let reply = record::begin_use(|| area.prepare(), || A::platform_call(call));
+    answer(addr, reply)
 }
 
 /// Deregister the calling vCPU's area: before unplug, kexec or hibernation.
@@ -299,8 +336,8 @@ pub fn register<A: Arch>(area: &'static VirtualProcessorArea) -> Result<(), Regi
 /// for preempted for ever.
 pub fn unregister<A: Arch>(area: &'static VirtualProcessorArea) -> Result<(), RegisterError> {
     let none = GuestAddr::new(0);
-    let reply = A::platform_call(call(DEREGISTER_VPA, A::this_cpu(), none));
-    area.prepare();
+    let call = call(DEREGISTER_VPA, A::this_cpu(), none);
+    let reply = record::end_use(|| area.prepare(), || A::platform_call(call));
     answer(none, reply)
 }
 

@@ -65,6 +65,16 @@ pub enum Leave {
     Offline,
 }
 
+impl Leave {
+    /// Whether a record that has only a `preempted` mark gets it.
+    pub(crate) const fn marks_preempted(self) -> bool {
+        match self {
+            Self::Preempted | Self::HaltedMarkedPreempted => true,
+            Self::Halted | Self::Offline => false,
+        }
+    }
+}
+
 /// Size, alignment and placement of a record in guest memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordLayout {
@@ -107,6 +117,27 @@ impl RecordLayout {
         self.check(addr)?;
         Ok(addr)
     }
+}
+
+/// Register a record: `tell` asks the host to use it. `forget` comes first,
+/// because what an earlier use left is no longer true.
+pub(crate) fn begin_use<T>(forget: impl FnOnce(), tell: impl FnOnce() -> T) -> T {
+    if !pv_arch::seeded_bug!("record.register-keeps-mark") {
+        forget();
+    }
+    tell()
+}
+
+/// Unregister a record: `tell` asks the host to stop using it. `forget` comes
+/// last, because until it was told the host may write.
+pub(crate) fn end_use<T>(forget: impl Fn(), tell: impl FnOnce() -> T) -> T {
+    if pv_arch::seeded_bug!("record.forget-before-unregister") {
+        forget();
+        return tell();
+    }
+    let answer = tell();
+    forget();
+    answer
 }
 
 /// A record that lies in memory shared by guest and host.

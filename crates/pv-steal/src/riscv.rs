@@ -10,10 +10,11 @@
 use core::fmt;
 
 use bitflags::bitflags;
-use pv_arch::sync::atomic::{AtomicU8, AtomicU32};
+use pv_arch::sync::atomic::AtomicU32;
 use pv_arch::{Arch, GuestAddr, Nanos, PlatformCall, Reply};
 
-use crate::field::GuardedU64;
+use crate::field::{GuardedU64, Unused, zeros};
+use crate::preempted::PreemptedByte;
 use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 use crate::{ReadError, RegisterError, record, seq};
 
@@ -96,15 +97,6 @@ impl Xlen {
     }
 }
 
-pv_arch::orderings! {
-    /// A hint, alone in its byte.
-    fn read_preempted = Relaxed;
-    /// The host sets the hint after the guest's code has stopped.
-    fn set_preempted = Relaxed;
-    /// The host clears the hint before the guest's code goes on.
-    fn clear_preempted = Relaxed;
-}
-
 /// The shared memory structure: 64 bytes, 64-aligned, one a hart.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -112,8 +104,8 @@ pub struct StealTime {
     sequence: AtomicU32,
     flags: AtomicU32,
     steal: GuardedU64,
-    preempted: AtomicU8,
-    pad: [AtomicU8; 47],
+    preempted: PreemptedByte,
+    pad: Unused<47>,
 }
 
 #[cfg(not(pv_loom))]
@@ -158,14 +150,21 @@ impl StealTime {
                 sequence: AtomicU32::new(0),
                 flags: AtomicU32::new(0),
                 steal: GuardedU64::new(),
-                preempted: AtomicU8::new(0),
-                pad: crate::field::zeros!(47),
+                preempted: PreemptedByte::new(),
+                pad: zeros!(47),
             }
         }
     }
+}
 
-    fn forget_preempted(&self) {
-        self.preempted.store(0, clear_preempted());
+#[cfg(pv_loom)]
+impl StealTime {
+    /// A record as a host leaves it that dies in the middle of its first update:
+    /// the sequence is odd, and half of `steal` is written.
+    pub fn died_in_update(steal: Nanos) -> Self {
+        let record = Self::new();
+        seq::die_in_update(&record.sequence, &record.steal, steal.get());
+        record
     }
 }
 
@@ -179,7 +178,7 @@ impl StealSource for StealTime {
 
     #[inline(always)]
     fn preemption(&self) -> Preemption {
-        if self.preempted.load(read_preempted()) == 0 {
+        if self.preempted.get() == 0 {
             Preemption::Running
         } else {
             Preemption::Preempted
@@ -192,16 +191,11 @@ impl HostRecord for StealTime {
         seq::write(&self.sequence, || {
             self.steal.store(steal.get(), seq::guarded());
         });
-        self.forget_preempted();
+        self.preempted.enter();
     }
 
     fn leave(&self, _now: Nanos, why: Leave) {
-        match why {
-            Leave::Preempted | Leave::HaltedMarkedPreempted => {
-                self.preempted.store(1, set_preempted());
-            }
-            Leave::Halted | Leave::Offline => {}
-        }
+        self.preempted.leave(why, 1);
     }
 }
 
@@ -248,15 +242,16 @@ pub fn register<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError
         return Err(RegisterError::NotOffered);
     }
     let addr = StealTime::LAYOUT.locate::<A, _>(record)?;
-    record.forget_preempted();
-    answer(addr, A::platform_call(registration(addr)?))
+    let call = registration(addr)?;
+    let reply = record::begin_use(|| record.preempted.forget(), || A::platform_call(call));
+    answer(addr, reply)
 }
 
 /// Unregister the calling hart's record: before unplug, kexec or hibernation.
 pub fn unregister<A: Arch>(record: &'static StealTime) -> Result<(), RegisterError> {
     let ones = Xlen::NATIVE.ones();
-    let reply = A::platform_call(set_shmem(ones, ones));
-    record.forget_preempted();
+    let call = set_shmem(ones, ones);
+    let reply = record::end_use(|| record.preempted.forget(), || A::platform_call(call));
     answer(GuestAddr::new(DISABLE), reply)
 }
 
@@ -416,7 +411,7 @@ mod tests {
     #[test]
     fn any_value_but_zero_means_preempted() {
         let record = StealTime::new();
-        record.preempted.store(0x80, Relaxed);
+        record.preempted.leave(Leave::Preempted, 0x80);
         assert!(record.is_preempted());
         record.enter(Nanos::ZERO, Nanos::new(5));
         assert_eq!(record.preemption(), Preemption::Running);

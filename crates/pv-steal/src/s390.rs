@@ -88,7 +88,9 @@ impl<A: Arch> StolenTime<A> {
     /// Enabled wait begins. Called on the CPU itself, as the last thing before.
     pub fn begin_wait(&self) {
         self.wait_begun.store(apart_or_zero::<A>(), own_times());
-        self.waiting.store(true, write_waiting());
+        if !pv_arch::seeded_bug!("s390.wait-without-mark") {
+            self.waiting.store(true, write_waiting());
+        }
     }
 
     /// Enabled wait has ended. Called on the CPU itself, first thing after.
@@ -100,7 +102,9 @@ impl<A: Arch> StolenTime<A> {
         if !self.waiting.load(own_times()) {
             return;
         }
-        self.waiting.store(false, write_waiting());
+        if !pv_arch::seeded_bug!("s390.wait-leaves-mark") {
+            self.waiting.store(false, write_waiting());
+        }
         let begun = self.wait_begun.load(own_times());
         let waited = apart_or_zero::<A>().wrapping_sub(begun);
         let before = self.not_stolen.load(own_times());

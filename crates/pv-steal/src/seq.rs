@@ -84,6 +84,14 @@ pub(crate) fn write(version: &AtomicU32, update: impl FnOnce()) {
     version.store(odd.wrapping_add(1).to_le(), make_even());
 }
 
+/// Leave `version` and `steal` as a host does that dies in the middle of its
+/// first update: the version is odd, and half of `value` is written.
+#[cfg(pv_loom)]
+pub(crate) fn die_in_update(version: &AtomicU32, steal: &crate::field::GuardedU64, value: u64) {
+    version.store(1_u32.to_le(), make_odd());
+    steal.store(value & u64::from(u32::MAX), guarded());
+}
+
 #[cfg(all(test, not(pv_loom)))]
 mod tests {
     use pv_arch::sync::atomic::Ordering::Relaxed;

@@ -26,11 +26,10 @@ use pv_arch::sync::atomic::{AtomicU32, fence};
 use pv_arch::sync::hint;
 use pv_arch::{Arch, CpuId, GuestAddr, Nanos, PlatformCall, Reply};
 
-use crate::field::GuardedU64;
 use crate::record::{GuestRecord, HostRecord, Leave, Preemption, RecordLayout, StealSource};
 use crate::seq::READ_TRIES;
 use crate::{ReadError, RegisterError, record};
-use word::{Packed, Word};
+use word::{Packed, Time64, Word};
 
 /// `VCPUOP_register_runstate_memory_area`: by virtual address.
 pub const REGISTER_BY_VIRTUAL: u32 = 5;
@@ -110,7 +109,7 @@ pub struct RunState<W> {
 }
 
 /// The record of 64-bit guests: 48 bytes, 8-aligned.
-pub type RunState64 = RunState<GuardedU64>;
+pub type RunState64 = RunState<Time64>;
 /// The record of 32-bit guests on x86: 44 bytes, 4-aligned.
 pub type RunState32 = RunState<Packed>;
 
@@ -136,7 +135,7 @@ mod layout {
 }
 
 // SAFETY:
-// 1. `repr(C)`; a `GuardedU64` is one atomic of the shim, or two without
+// 1. `repr(C)`; a `Time64` is one atomic of the shim, or two without
 //    padding between them.
 // 2. The assertions above hold size and alignment to `LAYOUT`.
 unsafe impl GuestRecord for RunState64 {
@@ -166,8 +165,8 @@ impl RunState64 {
         pub fn new() -> Self {
             Self {
                 state: AtomicU32::new(0),
-                state_entry_time: GuardedU64::new(),
-                time: [GuardedU64::new(), GuardedU64::new(), GuardedU64::new(), GuardedU64::new()],
+                state_entry_time: Time64::new(),
+                time: [Time64::new(), Time64::new(), Time64::new(), Time64::new()],
             }
         }
     }
@@ -264,7 +263,10 @@ impl<W: Word> RunState<W> {
     /// have happened a nanosecond after the one before.
     pub fn transition(&self, state: State, now: Nanos) {
         let before = self.state_entry_time.load(own()) & !UPDATE;
-        let entry = (now.get() & !UPDATE).max(before.wrapping_add(1) & !UPDATE);
+        let mut entry = (now.get() & !UPDATE).max(before.wrapping_add(1) & !UPDATE);
+        if pv_arch::seeded_bug!("xen.same-entry-time") {
+            entry = now.get() & !UPDATE;
+        }
         // The first transition begins the account.
         let stay = if before == 0 {
             0
@@ -273,16 +275,32 @@ impl<W: Word> RunState<W> {
         };
         let left = u32::from_le(self.state.load(own()));
 
-        if !pv_arch::seeded_bug!("xen.no-mark") {
+        if pv_arch::seeded_bug!("xen.toggle-mark") {
+            let found = self.state_entry_time.load(own());
+            self.state_entry_time.store(found ^ UPDATE, mark());
+        } else if !pv_arch::seeded_bug!("xen.no-mark") {
             self.state_entry_time.store(before | UPDATE, mark());
         }
         fence(after_mark());
-        self.state.store((state as u32).to_le(), guarded());
+        if !pv_arch::seeded_bug!("xen.keep-state") || state != State::Running {
+            self.state.store((state as u32).to_le(), guarded());
+        }
         if let Some(time) = self.time.get(left as usize) {
             let total = time.load(own()).wrapping_add(stay);
             time.store(total, guarded());
         }
         self.state_entry_time.store(entry, unmark());
+    }
+}
+
+#[cfg(pv_loom)]
+impl<W: Word> RunState<W> {
+    /// Leave the record as a host does that dies in a transition: it is marked,
+    /// and of the two times that make up steal one is written.
+    pub fn die_in_transition(&self, runnable: Nanos) {
+        let entry = self.state_entry_time.load(own());
+        self.state_entry_time.store(entry | UPDATE, mark());
+        self.time[State::Runnable as usize].store(runnable.get(), guarded());
     }
 }
 
@@ -333,8 +351,8 @@ where
 {
     let cpu = A::this_cpu();
     let addr = RunState::<W>::LAYOUT.locate::<A, _>(record)?;
-    record.prepare();
-    let reply = A::platform_call(registration::<RunState<W>>(cpu, addr)?);
+    let call_physical = registration::<RunState<W>>(cpu, addr)?;
+    let reply = record::begin_use(|| record.prepare(), || A::platform_call(call_physical));
     if reply.status != ENOSYS {
         return answer(addr, reply);
     }
@@ -345,14 +363,16 @@ where
 /// Unregister the calling vCPU's record: before unplug, kexec or hibernation.
 pub fn unregister<A: Arch, W: Word>(record: &'static RunState<W>) -> Result<(), RegisterError> {
     let cpu = A::this_cpu();
-    let mut area = GuestAddr::new(NO_AREA);
-    let mut reply = A::platform_call(call(REGISTER_BY_PHYSICAL, cpu, area));
-    if reply.status == ENOSYS {
-        area = GuestAddr::new(0);
-        reply = A::platform_call(call(REGISTER_BY_VIRTUAL, cpu, area));
-    }
-    record.prepare();
-    answer(area, reply)
+    let tell = || {
+        let area = GuestAddr::new(NO_AREA);
+        let reply = A::platform_call(call(REGISTER_BY_PHYSICAL, cpu, area));
+        if reply.status != ENOSYS {
+            return answer(area, reply);
+        }
+        let area = GuestAddr::new(0);
+        answer(area, A::platform_call(call(REGISTER_BY_VIRTUAL, cpu, area)))
+    };
+    record::end_use(|| record.prepare(), tell)
 }
 
 fn answer(addr: GuestAddr, reply: Reply) -> Result<(), RegisterError> {

@@ -13,7 +13,11 @@
 
 use pv_arch::sync::atomic::{AtomicU32, Ordering};
 
-use crate::field::GuardedU64;
+#[cfg(not(pv_loom))]
+pub(super) use crate::field::GuardedU64 as Time64;
+/// A time of a 64-bit guest, which a model has whole: [`Packed`] is the halves.
+#[cfg(pv_loom)]
+pub(super) use crate::field::WholeU64 as Time64;
 
 /// A 64-bit little-endian time, as the record's writer and readers use it.
 pub trait Word: Sync + 'static {
@@ -25,7 +29,7 @@ pub trait Word: Sync + 'static {
     fn store(&self, value: u64, order: Ordering);
 }
 
-impl Word for GuardedU64 {
+impl Word for Time64 {
     #[inline(always)]
     fn load(&self, order: Ordering) -> u64 {
         self.load(order)

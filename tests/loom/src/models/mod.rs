@@ -1,10 +1,14 @@
 //! The models, a file for each protocol.
 
+mod counter;
 mod flush;
 mod kick;
+mod power;
 mod preempted;
 mod register;
 mod seq;
+mod wait;
+mod xen;
 
 use crate::model::Model;
 
@@ -15,4 +19,8 @@ pub const ALL: &[&[Model]] = &[
     flush::MODELS,
     register::MODELS,
     kick::MODELS,
+    counter::MODELS,
+    power::MODELS,
+    wait::MODELS,
+    xen::MODELS,
 ];

@@ -11,7 +11,7 @@ use loom::thread;
 use pv_arch::Nanos;
 use pv_arch::sync::atomic::AtomicBool;
 use pv_arch::sync::atomic::Ordering::{Acquire, Release};
-use pv_steal::{ReadError, StealSource, kvm_x86};
+use pv_steal::{HostRecord, ReadError, StealSource, kvm_x86, loongarch, riscv};
 
 use crate::model::{Ghost, Model, mutant};
 
@@ -32,6 +32,30 @@ impl Versioned for kvm_x86::StealTime {
     }
     fn publish(&self, steal: Nanos) {
         self.publish_steal(steal);
+    }
+}
+
+impl Versioned for riscv::StealTime {
+    fn fresh() -> Self {
+        Self::new()
+    }
+    fn died_in_update(steal: Nanos) -> Self {
+        Self::died_in_update(steal)
+    }
+    fn publish(&self, steal: Nanos) {
+        self.enter(Nanos::ZERO, steal);
+    }
+}
+
+impl Versioned for loongarch::StealTime {
+    fn fresh() -> Self {
+        Self::new()
+    }
+    fn died_in_update(steal: Nanos) -> Self {
+        Self::died_in_update(steal)
+    }
+    fn publish(&self, steal: Nanos) {
+        self.enter(Nanos::ZERO, steal);
     }
 }
 
@@ -98,6 +122,108 @@ pub const MODELS: &[Model] = &[
         mutants: &[],
         why_survives: &[],
         body: died_in_update::<kvm_x86::StealTime>,
+    },
+    Model {
+        name: "riscv-one-update",
+        about: "a reader beside an update sees the value before or after it, or that it is going on",
+        bound: 3,
+        deep_bound: 5,
+        min_executions: 300,
+        paths: &["before", "after", "met-update"],
+        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
+        mutants: &[
+            mutant("pv_steal::seq::first_look", "Relaxed"),
+            mutant("pv_steal::seq::before_second_look", "Relaxed"),
+            mutant("pv_steal::seq::after_odd", "Relaxed"),
+            mutant("pv_steal::seq::make_even", "Relaxed"),
+        ],
+        why_survives: &[],
+        body: one_update::<riscv::StealTime>,
+    },
+    Model {
+        name: "riscv-two-updates",
+        about: "reads beside two updates never go back, and are right after the last",
+        bound: 3,
+        deep_bound: 4,
+        min_executions: 100_000,
+        paths: &[
+            "none-yet",
+            "first",
+            "second",
+            "met-update",
+            "kept-changing",
+            "knew-the-end",
+        ],
+        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
+        mutants: &[
+            mutant("pv_steal::seq::first_look", "Relaxed"),
+            mutant("pv_steal::seq::make_even", "Relaxed"),
+        ],
+        why_survives: &[],
+        body: two_updates::<riscv::StealTime>,
+    },
+    Model {
+        name: "riscv-died-in-update",
+        about: "what a dead host left half written is never read, and the next update makes it good",
+        bound: 3,
+        deep_bound: 5,
+        min_executions: 35,
+        paths: &["still-broken", "repaired"],
+        bugs: &["seq.ignore-odd", "seq.blind-increment"],
+        mutants: &[],
+        why_survives: &[],
+        body: died_in_update::<riscv::StealTime>,
+    },
+    Model {
+        name: "loongarch-one-update",
+        about: "a reader beside an update sees the value before or after it, or that it is going on",
+        bound: 3,
+        deep_bound: 5,
+        min_executions: 300,
+        paths: &["before", "after", "met-update"],
+        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
+        mutants: &[
+            mutant("pv_steal::seq::first_look", "Relaxed"),
+            mutant("pv_steal::seq::before_second_look", "Relaxed"),
+            mutant("pv_steal::seq::after_odd", "Relaxed"),
+            mutant("pv_steal::seq::make_even", "Relaxed"),
+        ],
+        why_survives: &[],
+        body: one_update::<loongarch::StealTime>,
+    },
+    Model {
+        name: "loongarch-two-updates",
+        about: "reads beside two updates never go back, and are right after the last",
+        bound: 3,
+        deep_bound: 4,
+        min_executions: 100_000,
+        paths: &[
+            "none-yet",
+            "first",
+            "second",
+            "met-update",
+            "kept-changing",
+            "knew-the-end",
+        ],
+        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
+        mutants: &[
+            mutant("pv_steal::seq::first_look", "Relaxed"),
+            mutant("pv_steal::seq::make_even", "Relaxed"),
+        ],
+        why_survives: &[],
+        body: two_updates::<loongarch::StealTime>,
+    },
+    Model {
+        name: "loongarch-died-in-update",
+        about: "what a dead host left half written is never read, and the next update makes it good",
+        bound: 3,
+        deep_bound: 5,
+        min_executions: 35,
+        paths: &["still-broken", "repaired"],
+        bugs: &["seq.ignore-odd", "seq.blind-increment"],
+        mutants: &[],
+        why_survives: &[],
+        body: died_in_update::<loongarch::StealTime>,
     },
 ];
 
