@@ -61,7 +61,9 @@ pub(crate) struct GuestResult {
 }
 
 /// How often to try for a moment at which guest and host have the same steal.
-const MOMENT_TRIES: u32 = 4;
+const MOMENT_TRIES: u32 = 16;
+/// How long it may take.
+const MOMENT: Nanos = Nanos::from_micros(100);
 
 impl GuestCpu {
     /// Boot: register the record and begin to account.
@@ -195,15 +197,17 @@ impl GuestCpu {
         Current::get().host(|vm, vcpu| vm.exit(vcpu, |core, now| core.times_now(vcpu, now)))
     }
 
-    /// Do `work` and take what the host has counted, such that nothing was
-    /// stolen between the two.
+    /// Do `work` and take what the host has counted, such that neither the host
+    /// nor the operating system came between the two.
     fn same_moment(&mut self, mut work: impl FnMut(&mut Self)) -> Times {
         let mut host = Times::default();
         for _ in 0..MOMENT_TRIES {
             let before = self.driver.source().steal();
+            let began = ThreadArch::now();
             work(self);
             host = Self::host_times();
-            if self.driver.source().steal() == before {
+            let took = ThreadArch::now().since(began);
+            if self.driver.source().steal() == before && took < MOMENT {
                 break;
             }
         }
