@@ -137,6 +137,27 @@ fn a_script_can_preempt_in_the_middle_of_a_wait() {
 }
 
 #[test]
+#[should_panic(expected = "CPU 2 is out of range")]
+fn a_script_about_a_cpu_that_is_not_there_is_refused_when_written() {
+    let machine = Machine::new(2);
+    machine.script(Trigger::Now(CPU0, 1), [Step::Kick(CpuId::new(2))]);
+}
+
+#[test]
+fn bindings_may_end_in_any_order() {
+    let machine = Machine::new(2);
+    let outer = machine.bind(CPU0);
+    let inner = machine.bind(CPU1);
+    drop(outer);
+    assert_eq!(MockArch::this_cpu(), CPU1);
+    let newest = machine.bind(CPU0);
+    assert_eq!(MockArch::this_cpu(), CPU0);
+    drop(newest);
+    assert_eq!(MockArch::this_cpu(), CPU1);
+    drop(inner);
+}
+
+#[test]
 fn interrupts_nest() {
     let machine = Machine::new(1);
     let _cpu0 = machine.bind(CPU0);

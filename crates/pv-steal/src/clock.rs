@@ -18,7 +18,8 @@
 //!
 //! 1. the total never goes back;
 //! 2. it grows by no more than the wall time since the base, hence it never
-//!    exceeds the wall time since the first reading;
+//!    exceeds the wall time since the first reading (the sum of the steps
+//!    forward, if the guest's own clock was set back in between);
 //! 3. the carry never exceeds [`CARRY_BOUND`].
 //!
 //! A step is `raw - base` modulo 2^64, so a counter that wraps is no event.

@@ -7,6 +7,7 @@ mod show;
 mod tour;
 mod vcpus;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -41,5 +42,13 @@ fn main() -> ExitCode {
         None => tour::run(cli.json),
         Some(Command::Vcpus(args)) => vcpus::run(&args, cli.json),
     };
-    outcome.into()
+    match outcome {
+        Ok(outcome) => outcome.into(),
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Outcome::Good.into(),
+        Err(error) => {
+            show::error(&format_args!("cannot write the result: {error}"));
+            Outcome::Bad.into()
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Reports for people and for programs.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -10,22 +11,32 @@ use serde::Serialize;
 const MOST_ROWS: usize = 16;
 
 /// Print `value` as one JSON document.
-pub fn json(value: &impl Serialize) {
-    let text = serde_json::to_string_pretty(value).expect("reports have string keys only");
-    // A closed pipe is the reader's decision.
-    let _ = writeln!(io::stdout(), "{text}");
+pub fn json(value: &impl Serialize) -> io::Result<()> {
+    text(&serde_json::to_string_pretty(value)?)
+}
+
+/// Print some lines.
+pub fn text(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// Say on standard error what went wrong. If nobody can hear it, the exit code
+/// still tells.
+pub fn error(error: &impl Display) {
+    let _ = writeln!(io::stderr(), "error: {error}");
 }
 
 /// Print a run of the threaded harness.
-pub fn report(report: &Report) {
-    let text = [
+pub fn report(report: &Report) -> io::Result<()> {
+    let parts = [
         headline(report),
         vcpu_table(report).to_string(),
         host_line(report),
         checks(report),
-    ]
-    .join("\n\n");
-    let _ = writeln!(io::stdout(), "{text}");
+    ];
+    text(&parts.join("\n\n"))
 }
 
 fn headline(report: &Report) -> String {

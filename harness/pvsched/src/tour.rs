@@ -1,5 +1,7 @@
 //! The tour: what a host does, part by part, in a few seconds.
 
+use std::io;
+
 use clap::Parser;
 use serde::Serialize;
 
@@ -17,7 +19,7 @@ const VCPUS: &str = "vCPUs that are really taken away";
 const VCPUS_COMMAND: [&str; 2] = ["pvsched", "vcpus"];
 
 /// Give the tour.
-pub fn run(json: bool) -> Outcome {
+pub fn run(json: bool) -> io::Result<Outcome> {
     let Some(Command::Vcpus(args)) = Cli::parse_from(VCPUS_COMMAND).command else {
         unreachable!("the command is written above");
     };
@@ -29,19 +31,19 @@ pub fn run(json: bool) -> Outcome {
         show::json(&[Part {
             title: VCPUS,
             result: &report,
-        }]);
+        }])?;
     } else {
-        println!("1. {VCPUS}\n");
-        println!(
-            "A guest's CPUs are threads of a host. Here {} vCPUs share {} host CPUs; in each\n\
+        show::text(&format!(
+            "1. {VCPUS}\n\n\
+             A guest's CPUs are threads of a host. Here {} vCPUs share {} host CPUs; in each\n\
              of {} teams one vCPU computes while the other has halted. A vCPU that wants to\n\
              run and is not let is being stolen from; the guest learns it from a record.\n",
             report.vcpus.len(),
             report.pcpus,
             report.vcpus.len() / 2,
-        );
-        show::report(&report);
-        println!("\nThis part with other settings: pvsched vcpus --help");
+        ))?;
+        show::report(&report)?;
+        show::text("\nThis part with other settings: pvsched vcpus --help")?;
     }
-    vcpus::judge(&report)
+    Ok(vcpus::judge(&report))
 }

@@ -1,5 +1,7 @@
 //! `pvsched vcpus`: one run of the threaded harness.
 
+use std::io;
+
 use pv_threads::{Report, RunError};
 
 use crate::cli::VcpusArgs;
@@ -7,15 +9,15 @@ use crate::progress::Bar;
 use crate::{Outcome, show};
 
 /// Run it, show it, judge it.
-pub fn run(args: &VcpusArgs, json: bool) -> Outcome {
+pub fn run(args: &VcpusArgs, json: bool) -> io::Result<Outcome> {
     match measure(args) {
         Ok(report) => {
             if json {
-                show::json(&report);
+                show::json(&report)?;
             } else {
-                show::report(&report);
+                show::report(&report)?;
             }
-            judge(&report)
+            Ok(judge(&report))
         }
         Err(error) => failed(&error, json),
     }
@@ -39,13 +41,13 @@ pub fn judge(report: &Report) -> Outcome {
 }
 
 /// Say why there is no report.
-pub fn failed(error: &RunError, json: bool) -> Outcome {
+pub fn failed(error: &RunError, json: bool) -> io::Result<Outcome> {
+    show::error(error);
     if json {
-        show::json(&serde_json::json!({ "error": error.to_string() }));
+        show::json(&serde_json::json!({ "error": error.to_string() }))?;
     }
-    eprintln!("error: {error}");
-    match error {
+    Ok(match error {
         RunError::Settings(_) => Outcome::Refused,
         _ => Outcome::Bad,
-    }
+    })
 }

@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("the command prints UTF-8")
 }
 
-/// Half a second of virtual time.
+/// A twentieth of a second of virtual time.
 const STEPPED: [&str; 5] = ["vcpus", "--seconds", "0.05", "--seed", "3"];
 
 fn stepped(more: &[&str]) -> Output {
@@ -50,7 +50,8 @@ fn bad_settings_are_refused_with_the_value_and_code_2() {
         (["--slice", "0.01"], "slice is 10000 ns"),
         (["--slice", "-1"], "-1"),
         (["--seconds", "1e9"], "1e9"),
-        (["--seconds", "0"], "slice is 5000000 ns"),
+        (["--seconds", "0"], "duration is 0 ns"),
+        (["--seconds", "0.0001"], "duration is 100000 ns"),
         (["--platform", "vax"], "want one of kvm-x86"),
         (["--watchdog", "1"], "watchdog is 1000000 ns"),
         (["--drop-kicks", "0"], "0"),
@@ -85,6 +86,40 @@ fn one_seed_gives_the_same_output_to_the_byte() {
     let [first, second] = [(); 2].map(|()| stepped(&["--json"]).stdout);
     assert!(!first.is_empty());
     assert_eq!(text(&first), text(&second));
+}
+
+#[test]
+fn output_that_nobody_reads_is_no_panic_and_lost_output_no_success() {
+    use std::fs::OpenOptions;
+    use std::process::Stdio;
+
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let run = |args: &[&str], out: Stdio, err: Stdio| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pvsched"));
+        command.args(args).stdout(out).stderr(err);
+        command.status().unwrap().code()
+    };
+    for json in [&["--json"][..], &[]] {
+        let args = [&STEPPED, json].concat();
+        assert_eq!(run(&args, full().into(), Stdio::null()), Some(1));
+    }
+    let refused = ["vcpus", "--vcpus", "0"];
+    assert_eq!(run(&refused, Stdio::null(), full().into()), Some(2));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(run(&STEPPED, writer.into(), Stdio::null()), Some(0));
+}
+
+#[test]
+fn a_wake_up_lost_just_before_the_end_is_found() {
+    // The watchdog is far away; the end of the run finds it.
+    let args = ["vcpus", "--vcpus", "16", "--seconds", "0.5", "--seed", "3"];
+    let whole = pvsched(&args);
+    assert_eq!(whole.status.code(), Some(0), "{}", text(&whole.stdout));
+    let lossy = pvsched(&[&args[..], &["--drop-kicks", "50"]].concat());
+    assert_eq!(lossy.status.code(), Some(1));
+    let error = text(&lossy.stderr);
+    assert!(error.contains("nobody is going to kick it"), "{error}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::current::Current;
 use crate::script::Probe;
+use crate::vm::Vm;
 
 /// A guest kernel on a machine of this harness. Every method panics on a thread
 /// that is no vCPU.
@@ -66,11 +67,11 @@ impl Arch for ThreadArch {
     fn irq_restore((): ()) {}
 
     fn halt_while(mut still: impl FnMut() -> bool) {
-        Current::get().host(|vm, vcpu| {
-            if still() {
-                vm.halt(vcpu);
-            }
-        });
+        // The condition is guest code, so it is evaluated in guest mode. No wake-up
+        // can be lost in between: the only interrupt is the kick, and it sticks.
+        if still() {
+            Current::get().host(Vm::halt);
+        }
     }
 
     fn kick(cpu: CpuId) {

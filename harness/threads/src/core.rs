@@ -5,6 +5,7 @@ use pv_arch::{CpuId, Nanos};
 use pv_steal::{HostRecord, Leave};
 
 use crate::error::RunError;
+use crate::guest::Program;
 use crate::sched::{Boost, Sched, State};
 use crate::script::{Probe, Watch};
 use crate::settings::Settings;
@@ -53,6 +54,8 @@ pub(crate) struct Core {
     pcpus: Vec<PcpuCore>,
     pub watch: Watch,
     pub stopping: bool,
+    program: &'static dyn Program,
+    watchdog: Nanos,
     pub failure: Option<RunError>,
     drop_kicks: Option<u64>,
     kicks: u64,
@@ -61,7 +64,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &Settings, program: &'static dyn Program) -> Self {
         let vcpus = settings.vcpus as usize;
         let pcpus = settings.pcpus as usize;
         let vcpu = || VcpuCore {
@@ -82,6 +85,8 @@ impl Core {
             pcpus: (0..pcpus).map(|_| pcpu()).collect(),
             watch: Watch::new(settings.script.clone(), vcpus),
             stopping: false,
+            program,
+            watchdog: settings.watchdog,
             failure: None,
             drop_kicks: settings.drop_kicks.map(|n| u64::from(n.get())),
             kicks: 0,
@@ -186,8 +191,7 @@ impl Core {
         self.vcpus[from].counts.yields += 1;
         match self.sched.yield_to(from, to, now) {
             Boost::NothingToGain => false,
-            Boost::Swapped(pcpu) => {
-                self.hand_over(pcpu, now);
+            Boost::Swapped(_) => {
                 self.left(from, Phase::Waiting, Leave::Preempted, now);
                 self.vcpus[to].counts.boosts += 1;
                 true
@@ -197,6 +201,9 @@ impl Core {
 
     /// Follow the watched lock. Returns a vCPU that must be stopped and runs.
     pub fn probe(&mut self, vcpu: usize, probe: Probe, now: Nanos) -> Option<usize> {
+        if self.stopping {
+            return None;
+        }
         let (target, hold) = self.watch.follow(cpu_id(vcpu), probe, now)?;
         let target = target.index();
         self.sched.hold(target, hold);
@@ -204,27 +211,66 @@ impl Core {
         matches!(self.sched.state(target), State::Running(_)).then_some(target)
     }
 
-    /// End of the run: nobody stays halted or held.
-    pub fn stop(&mut self, now: Nanos) {
+    /// End of the run: nobody stays held, and the guest is told. Halted vCPUs
+    /// sleep on until the others are over: see [`Core::wake_the_rest`].
+    pub fn stop(&mut self) {
         self.stopping = true;
         for vcpu in 0..self.vcpus.len() {
-            self.wake(vcpu, now);
             self.sched.release(vcpu);
         }
     }
 
     /// End of the run because of a failure; the first one counts.
-    pub fn fail(&mut self, failure: RunError, now: Nanos) {
+    pub fn fail(&mut self, failure: RunError) {
         self.failure.get_or_insert(failure);
-        self.stop(now);
+        self.stop();
     }
 
-    /// A vCPU that has been halted for longer than `limit`, and for how long.
-    pub fn overslept(&self, limit: Nanos, now: Nanos) -> Option<(usize, Nanos)> {
-        (0..self.vcpus.len())
-            .filter(|vcpu| self.sched.state(*vcpu) == State::Halted)
-            .map(|vcpu| (vcpu, now.since(self.vcpus[vcpu].timeline.since())))
-            .find(|(_, asleep)| *asleep > limit)
+    /// Whether the run is over but for vCPUs that have halted: every kick that
+    /// was to come has come.
+    pub fn is_over_but_for_sleepers(&self) -> bool {
+        self.stopping && self.sched.all_halted()
+    }
+
+    /// Wake whoever is still halted at the end of the run. Who is owed a wake-up
+    /// at that moment has lost it.
+    pub fn wake_the_rest(&mut self, now: Nanos) {
+        let owed = |vcpu: &usize| self.program.is_owed_wake_up(cpu_id(*vcpu)) == Some(true);
+        let loser = self.halted().find(owed);
+        if let Some(vcpu) = loser {
+            let failure = self.lost_wake_up(vcpu, now);
+            self.failure.get_or_insert(failure);
+        }
+        for vcpu in 0..self.vcpus.len() {
+            self.wake(vcpu, now);
+        }
+    }
+
+    /// The watchdog: a vCPU that has been halted for too long, and is owed a
+    /// wake-up as far as the program can tell.
+    pub fn overslept(&self, now: Nanos) -> Option<RunError> {
+        let vcpu = self.halted().find(|vcpu| {
+            self.asleep(*vcpu, now) > self.watchdog
+                && self.program.is_owed_wake_up(cpu_id(*vcpu)) != Some(false)
+        })?;
+        Some(self.lost_wake_up(vcpu, now))
+    }
+
+    fn halted(&self) -> impl Iterator<Item = usize> {
+        (0..self.vcpus.len()).filter(|vcpu| self.sched.state(*vcpu) == State::Halted)
+    }
+
+    fn asleep(&self, vcpu: usize, now: Nanos) -> Nanos {
+        now.since(self.vcpus[vcpu].timeline.since())
+    }
+
+    fn lost_wake_up(&self, vcpu: usize, now: Nanos) -> RunError {
+        RunError::LostWakeUp {
+            cpu: cpu_id(vcpu),
+            asleep: self.asleep(vcpu, now),
+            watchdog: self.watchdog,
+            kicks_dropped: self.kicks_dropped,
+        }
     }
 
     /// Attach or detach the record that the guest registered for a vCPU.

@@ -14,7 +14,7 @@ pub enum RunError {
     Settings(#[from] SettingsError),
     /// A vCPU halted and nobody woke it.
     #[error(
-        "lost wake-up: {cpu} has been halted for {} ms (watchdog: {} ms); {kicks_dropped} kicks were dropped on purpose",
+        "lost wake-up: {cpu} has been halted for {} ms and nobody is going to kick it (watchdog: {} ms); {kicks_dropped} kicks were dropped on purpose",
         asleep.get() / 1_000_000, watchdog.get() / 1_000_000
     )]
     LostWakeUp {
@@ -37,6 +37,12 @@ pub enum RunError {
         at: Nanos,
         /// Kicks that an injected fault dropped.
         kicks_dropped: u64,
+    },
+    /// In virtual time, a vCPU executes without ever calling its architecture.
+    #[error("no virtual time has passed for {} ms: some vCPU makes no call of the architecture", real.get() / 1_000_000)]
+    TimeStandsStill {
+        /// How long the host waited, in real time.
+        real: Nanos,
     },
     /// A vCPU went on although the run was over.
     #[error("{cpu} did not stop within {} ms of being told to", grace.get() / 1_000_000)]

@@ -21,6 +21,15 @@ pub trait Program: Send + Sync + 'static {
     /// What to do on `cpu`.
     fn run(&self, cpu: &mut GuestCpu);
 
+    /// Whether `cpu`, which has halted, should be awake: what it waits for has
+    /// come. The host asks at the end of the run, when no kick can come any more,
+    /// and before it calls a long sleep a lost wake-up. `None` if the program
+    /// cannot tell. Must not allocate.
+    fn is_owed_wake_up(&self, cpu: CpuId) -> Option<bool> {
+        let _ = cpu;
+        None
+    }
+
     /// Whether what the program did is right, looked at after the run; the error
     /// says what is wrong.
     fn verify(&self) -> Result<(), String> {

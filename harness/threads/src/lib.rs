@@ -69,7 +69,7 @@ pub use report::{Check, Report, VcpuReport};
 pub use run::run;
 pub use script::{Probe, Script, Stop, Strike};
 pub use settings::{
-    Engine, MAX_DURATION, MAX_PCPUS, MAX_VCPUS, MIN_SLICE, Settings, SettingsError,
+    Engine, MAX_DURATION, MAX_PCPUS, MAX_VCPUS, MIN_DURATION, MIN_SLICE, Settings, SettingsError,
 };
 pub use timeline::Times;
 

@@ -2,7 +2,7 @@
 
 use crossbeam_utils::CachePadded;
 use pv_arch::sync::atomic::{AtomicU32, Ordering};
-use pv_arch::{Arch, CpuCount};
+use pv_arch::{Arch, CpuCount, CpuId};
 
 use crate::guest::{GuestCpu, Program};
 use crate::{ThreadArch, settings};
@@ -76,6 +76,10 @@ impl Program for Relay {
             self.mail[next].fetch_add(1, Ordering::Release);
             ThreadArch::kick(crate::core::cpu_id(next));
         }
+    }
+
+    fn is_owed_wake_up(&self, cpu: CpuId) -> Option<bool> {
+        Some(self.mail[cpu.index()].load(Ordering::Acquire) != 0)
     }
 
     fn verify(&self) -> Result<(), String> {

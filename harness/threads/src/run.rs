@@ -40,8 +40,8 @@ pub fn run(
         error: errno.into(),
     })?;
     // Never freed; see `Vm`.
-    let vm: &'static Vm = Box::leak(Box::new(Vm::new(settings, count)));
     let program: &'static dyn Program = Box::leak(program);
+    let vm: &'static Vm = Box::leak(Box::new(Vm::new(settings, count, program)));
 
     let threads: Vec<JoinHandle<VcpuResult>> = count
         .cpus()
@@ -110,7 +110,7 @@ fn vcpu_thread(vm: &'static Vm, cpu: CpuId, program: &'static dyn Program) -> Vc
     };
     vm.exit(cpu.index(), |core, now| {
         if let Some(failure) = failure {
-            core.fail(failure, now);
+            core.fail(failure);
         }
         core.finish(cpu.index(), now);
     });
@@ -137,20 +137,14 @@ fn guest(
 /// sleep for ever. Allocates nothing while vCPUs run: one of them may have been
 /// stopped inside the allocator.
 fn control(vm: &'static Vm) -> Result<(), RunError> {
-    let mut stop_by = Nanos::MAX;
+    let mut patience = Patience::default();
     let mut core = vm.lock();
     while !core.sched.all_absent() {
         let now = vm.now_of_host();
         if !vm.is_stepped() {
             tick(vm, &mut core, now);
         }
-        if core.stopping {
-            let real = vm.real_now();
-            stop_by = stop_by.at_most(real.plus(vm.settings.stop_grace));
-            if real > stop_by {
-                return Err(does_not_stop(vm, &mut core));
-            }
-        }
+        patience.check(vm, &mut core, now)?;
         let nap = nap(vm, &core, now);
         let (guard, _) = vm
             .changed
@@ -164,12 +158,15 @@ fn control(vm: &'static Vm) -> Result<(), RunError> {
 /// One turn of the live engine's timer.
 fn tick(vm: &Vm, core: &mut Core, now: Nanos) {
     if now >= vm.settings.duration && !core.stopping {
-        core.stop(now);
+        core.stop();
     }
     if !core.stopping {
-        watch(vm, core, now);
+        watch(core, now);
     }
     vm.publish_stop(core);
+    if core.is_over_but_for_sleepers() {
+        core.wake_the_rest(now);
+    }
     vm.dispatch(core, now);
     for pcpu in 0..vm.settings.pcpus as usize {
         if let Some(vcpu) = core.sched.expired(pcpu, now)
@@ -181,24 +178,16 @@ fn tick(vm: &Vm, core: &mut Core, now: Nanos) {
 }
 
 /// Look for lost wake-ups.
-fn watch(vm: &Vm, core: &mut Core, now: Nanos) {
+fn watch(core: &mut Core, now: Nanos) {
     let kicks_dropped = core.kicks_dropped;
-    let failure = if core.sched.all_halted() {
-        RunError::AllHalted {
+    if core.sched.all_halted() {
+        core.fail(RunError::AllHalted {
             at: now,
             kicks_dropped,
-        }
-    } else if let Some((vcpu, asleep)) = core.overslept(vm.settings.watchdog, now) {
-        RunError::LostWakeUp {
-            cpu: cpu_id(vcpu),
-            asleep,
-            watchdog: vm.settings.watchdog,
-            kicks_dropped,
-        }
-    } else {
-        return;
-    };
-    core.fail(failure, now);
+        });
+    } else if let Some(failure) = core.overslept(now) {
+        core.fail(failure);
+    }
 }
 
 fn nap(vm: &Vm, core: &Core, now: Nanos) -> Duration {
@@ -212,14 +201,43 @@ fn nap(vm: &Vm, core: &Core, now: Nanos) -> Duration {
     Duration::from_nanos(nap.get().max(50_000))
 }
 
-fn does_not_stop(vm: &Vm, core: &mut Core) -> RunError {
-    let running = (0..core.vcpus.len())
-        .find(|vcpu| core.sched.state(*vcpu) != State::Absent)
-        .unwrap_or(0);
-    core.failure.take().unwrap_or(RunError::DoesNotStop {
-        cpu: cpu_id(running),
-        grace: vm.settings.stop_grace,
-    })
+/// How long the host has waited for the guest, in real time.
+#[derive(Default)]
+struct Patience {
+    stopping_since: Option<Nanos>,
+    /// The latest virtual time seen, and since when.
+    stood_still: Option<(Nanos, Nanos)>,
+}
+
+impl Patience {
+    /// Give up on a guest that does not stop, or that lets no virtual time pass.
+    fn check(&mut self, vm: &Vm, core: &mut Core, now: Nanos) -> Result<(), RunError> {
+        let grace = vm.settings.stop_grace;
+        let real = vm.real_now();
+        if core.stopping {
+            let since = *self.stopping_since.get_or_insert(real);
+            if real.since(since) > grace {
+                return Err(does_not_stop(core, grace));
+            }
+        }
+        if vm.is_stepped() {
+            let (then, since) = *self.stood_still.get_or_insert((now, real));
+            if then != now {
+                self.stood_still = Some((now, real));
+            } else if real.since(since) > grace {
+                return Err(RunError::TimeStandsStill { real: grace });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn does_not_stop(core: &mut Core, grace: Nanos) -> RunError {
+    let present = |vcpu: &usize| core.sched.state(*vcpu) != State::Absent;
+    let cpu = cpu_id((0..core.vcpus.len()).find(present).unwrap_or(0));
+    core.failure
+        .take()
+        .unwrap_or(RunError::DoesNotStop { cpu, grace })
 }
 
 fn permille(now: Nanos, duration: Nanos) -> u32 {

@@ -245,6 +245,7 @@ impl Sched {
         let holds = self
             .vcpus
             .iter()
+            .filter(|entity| entity.state == State::Runnable)
             .filter_map(|entity| entity.hold)
             .map(|hold| hold.until)
             .filter(|until| *until > now);
@@ -353,6 +354,20 @@ mod tests {
             .since(sched.vcpus[1].vruntime);
         assert_eq!(credit, ms(2));
         assert!(!sched.wake(1, ms(1000)), "it is awake already");
+    }
+
+    #[test]
+    fn the_hold_of_a_halted_vcpu_is_no_event() {
+        let mut sched = running(1, 1);
+        let hold = Hold {
+            until: ms(9),
+            yields_end_it: false,
+        };
+        sched.hold(0, hold);
+        sched.put(0, State::Halted, ms(1));
+        assert_eq!(sched.next_event(ms(1)), None);
+        sched.wake(0, ms(2));
+        assert_eq!(sched.next_event(ms(2)), Some(ms(9)));
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub const MAX_VCPUS: u32 = 512;
 pub const MAX_PCPUS: u32 = 64;
 /// The shortest slice: below it the harness itself takes most of the time.
 pub const MIN_SLICE: Nanos = Nanos::from_micros(100);
+/// The shortest run: what it takes to start threads must not be most of it.
+pub const MIN_DURATION: Nanos = Nanos::from_millis(5);
 /// The longest run.
 pub const MAX_DURATION: Nanos = Nanos::from_secs(24 * 3600);
 
@@ -100,8 +102,8 @@ pub enum SettingsError {
         /// The duration asked for.
         duration: Nanos,
     },
-    /// A run that is too long.
-    #[error("duration is {} ns: want at most {} ns", .0.get(), MAX_DURATION.get())]
+    /// A run that is too short or too long.
+    #[error("duration is {} ns: want {} to {} ns", .0.get(), MIN_DURATION.get(), MAX_DURATION.get())]
     Duration(Nanos),
     /// A watchdog that would bite in ordinary waits.
     #[error("watchdog is {} ns: want at least two slices for each vCPU that shares a host CPU, {} ns", watchdog.get(), least.get())]
@@ -128,7 +130,7 @@ impl Settings {
                 vcpus: self.vcpus,
             });
         }
-        if self.duration > MAX_DURATION {
+        if !(MIN_DURATION..=MAX_DURATION).contains(&self.duration) {
             return Err(SettingsError::Duration(self.duration));
         }
         if self.slice < MIN_SLICE || self.slice > self.duration {
@@ -172,7 +174,12 @@ mod tests {
         let error = with(|s| s.slice = Nanos::new(99_999)).unwrap_err();
         assert!(error.to_string().contains("99999"), "{error}");
         assert!(with(|s| s.slice = Nanos::from_secs(3)).is_err());
-        assert!(with(|s| s.duration = Nanos::MAX).is_err());
+        for bad in [Nanos::MAX, Nanos::from_millis(4)] {
+            assert_eq!(
+                with(|s| s.duration = bad),
+                Err(SettingsError::Duration(bad))
+            );
+        }
         assert_eq!(
             with(|s| s.watchdog = Nanos::from_millis(39)),
             Err(SettingsError::Watchdog {

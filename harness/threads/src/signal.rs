@@ -29,8 +29,10 @@ pub(crate) fn install(on_preempt: fn()) -> Result<(), Errno> {
             SaFlags::SA_RESTART,
             SigSet::empty(),
         );
-        // SAFETY: the handler does only what is allowed in one: it saves and
-        // restores `errno` and calls a function that promises the same.
+        // SAFETY: the handler reads a static that was set before, saves and restores
+        // `errno`, and calls `on_preempt`, whose contract is above. (A lock of the
+        // standard library is an atomic and a futex on Linux: what a handler must
+        // not do with it is wait for the code that it interrupted.)
         unsafe { sigaction(PREEMPT, &action) }.map(drop)
     })
 }

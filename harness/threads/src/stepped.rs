@@ -30,7 +30,6 @@ pub(crate) struct Stepper {
 
 struct Limits {
     duration: Nanos,
-    watchdog: Nanos,
 }
 
 struct Clocks {
@@ -47,7 +46,6 @@ impl Stepper {
             }),
             limits: Limits {
                 duration: settings.duration,
-                watchdog: settings.watchdog,
             },
         }
     }
@@ -105,21 +103,15 @@ impl Clocks {
             if self.dispatch(core, now) {
                 continue;
             }
-            if now >= limits.duration && !core.stopping {
-                core.stop(now);
-                continue;
-            }
-            if let Some((sleeper, asleep)) = core.overslept(limits.watchdog, now) {
-                core.fail(
-                    RunError::LostWakeUp {
-                        cpu: crate::core::cpu_id(sleeper),
-                        asleep,
-                        watchdog: limits.watchdog,
-                        kicks_dropped: core.kicks_dropped,
-                    },
-                    now,
-                );
-                continue;
+            if !core.stopping {
+                if now >= limits.duration {
+                    core.stop();
+                    continue;
+                }
+                if let Some(failure) = core.overslept(now) {
+                    core.fail(failure);
+                    continue;
+                }
             }
             if core.sched.expired(pcpu, now).is_some() {
                 core.preempt(vcpu, now);
@@ -151,14 +143,14 @@ impl Clocks {
             self.dispatch(core, then);
             return;
         }
-        let kicks_dropped = core.kicks_dropped;
-        core.fail(
-            RunError::AllHalted {
+        if !core.stopping {
+            let kicks_dropped = core.kicks_dropped;
+            core.fail(RunError::AllHalted {
                 at: latest,
                 kicks_dropped,
-            },
-            latest,
-        );
+            });
+        }
+        core.wake_the_rest(latest);
     }
 
     fn furthest_behind(&self, core: &Core) -> Option<(Nanos, usize, usize)> {

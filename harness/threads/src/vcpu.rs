@@ -29,6 +29,14 @@ pub(crate) struct Vcpu {
     in_host: AtomicBool,
 }
 
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 impl Vcpu {
     pub fn new(id: CpuId) -> Self {
         Self {
@@ -50,11 +58,13 @@ impl Vcpu {
     pub fn in_host<R>(&self, work: impl FnOnce() -> R, make_room: impl Fn()) -> R {
         let was_in_host = self.in_host.swap(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        let result = work();
-        if !was_in_host {
-            self.enter_guest(make_room);
-        }
-        result
+        // Also when `work` unwinds: a guest may catch that and go on.
+        let _back = OnDrop(|| {
+            if !was_in_host {
+                self.enter_guest(&make_room);
+            }
+        });
+        work()
     }
 
     /// The signal came: do `work` in host mode, unless the vCPU is there already

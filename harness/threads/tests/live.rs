@@ -6,7 +6,7 @@ use pv_arch::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pv_arch::{Arch, CpuId, Nanos, Yielded};
 use pv_steal::Platform;
 use pv_threads::{
-    GuestCpu, Program, Report, RunError, Settings, ThreadArch, VcpuReport, Workload, run,
+    Engine, GuestCpu, Program, Report, RunError, Settings, ThreadArch, VcpuReport, Workload, run,
 };
 
 fn settings(vcpus: u32, ms: u64) -> Settings {
@@ -71,26 +71,151 @@ fn two_eight_and_sixty_four_vcpus_lose_no_wake_up_in_five_seconds() {
 }
 
 #[test]
-fn dropped_kicks_are_caught_by_the_watchdog() {
+fn one_team_that_sleeps_for_ever_is_caught_by_the_watchdog() {
     let settings = Settings {
-        drop_kicks: std::num::NonZeroU32::new(50),
-        watchdog: Nanos::from_millis(300),
+        drop_kicks: std::num::NonZeroU32::new(400),
+        watchdog: Nanos::from_millis(100),
         ..settings(8, 20_000)
+    };
+    let error = run_workload(settings, Workload::Relay).unwrap_err();
+    assert!(
+        matches!(error, RunError::LostWakeUp { asleep, kicks_dropped: 1.., .. }
+            if asleep > Nanos::from_millis(100)),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_guest_in_which_nobody_is_awake_is_caught_at_once() {
+    let settings = Settings {
+        drop_kicks: std::num::NonZeroU32::new(20),
+        watchdog: Nanos::from_secs(20),
+        ..settings(2, 20_000)
     };
     let error = run_workload(settings, Workload::Relay).unwrap_err();
     assert!(
         matches!(
             error,
-            RunError::LostWakeUp {
-                kicks_dropped: 1..,
-                ..
-            } | RunError::AllHalted {
-                kicks_dropped: 1..,
+            RunError::AllHalted {
+                kicks_dropped: 1,
                 ..
             }
         ),
         "{error}"
     );
+}
+
+/// Kicks itself, then halts; sends kicks and yields where no vCPU is.
+#[derive(Default)]
+struct Selfish {
+    in_host_only: bool,
+}
+
+impl Program for Selfish {
+    fn run(&self, cpu: &mut GuestCpu) {
+        while !cpu.is_stopping() {
+            ThreadArch::kick(CpuId::new(99));
+            assert_eq!(ThreadArch::yield_to(CpuId::new(99)), Yielded::NothingToGain);
+            assert_eq!(ThreadArch::yield_to(cpu.id()), Yielded::NothingToGain);
+            assert!(!ThreadArch::is_preempted(cpu.id()));
+            assert!(!ThreadArch::is_preempted(CpuId::new(99)));
+            if !self.in_host_only {
+                ThreadArch::kick(cpu.id());
+                ThreadArch::kick(cpu.id());
+                ThreadArch::halt_while(|| true);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kick_to_a_running_vcpu_ends_its_next_halt_at_once() {
+    for engine in [Engine::Live, Engine::Stepped { seed: 5 }] {
+        let settings = Settings {
+            engine,
+            ..settings(2, 100)
+        };
+        let report = run(settings, Box::<Selfish>::default(), |_| ()).unwrap();
+        for vcpu in &report.vcpus {
+            assert!(vcpu.counts.kicks > 10, "{engine:?} {:?}", vcpu.counts);
+            assert_eq!(vcpu.counts.halts, 0, "{engine:?}");
+        }
+    }
+}
+
+#[test]
+fn a_vcpu_that_hardly_leaves_host_mode_is_taken_away_on_the_way_out() {
+    let settings = Settings {
+        pcpus: 1,
+        ..settings(2, 600)
+    };
+    let selfish = Selfish { in_host_only: true };
+    let report = run(settings, Box::new(selfish), |_| ()).unwrap();
+    for vcpu in &report.vcpus {
+        let share = vcpu.host.run_ns * 100 / vcpu.wall_ns;
+        assert!(
+            (25..=75).contains(&share),
+            "vCPU {} ran {share} %",
+            vcpu.cpu
+        );
+    }
+}
+
+/// Catches a panic out of a halt condition, and goes on.
+struct Stubborn;
+
+impl Program for Stubborn {
+    fn run(&self, cpu: &mut GuestCpu) {
+        let caught = std::panic::catch_unwind(|| {
+            ThreadArch::halt_while(|| panic!("in a condition"));
+        });
+        assert!(caught.is_err());
+        while !cpu.is_stopping() {
+            cpu.compute(100);
+        }
+    }
+}
+
+#[test]
+fn a_guest_that_catches_a_panic_is_still_taken_away() {
+    let settings = Settings {
+        pcpus: 1,
+        ..settings(2, 600)
+    };
+    let report = run(settings, Box::new(Stubborn), |_| ()).unwrap();
+    assert_balanced(&report);
+    for vcpu in &report.vcpus {
+        assert!(vcpu.counts.preemptions > 3, "{:?}", vcpu.counts);
+    }
+}
+
+/// Spends its time in a halt condition.
+struct Thoughtful;
+
+impl Program for Thoughtful {
+    fn run(&self, cpu: &mut GuestCpu) {
+        while !cpu.is_stopping() {
+            ThreadArch::halt_while(|| {
+                let until = ThreadArch::now().plus(Nanos::from_millis(50));
+                while ThreadArch::now() < until {
+                    ThreadArch::relax_bounded();
+                }
+                false
+            });
+        }
+    }
+}
+
+#[test]
+fn a_halt_condition_is_guest_code_and_can_be_preempted() {
+    let settings = Settings {
+        pcpus: 1,
+        ..settings(2, 600)
+    };
+    let report = run(settings, Box::new(Thoughtful), |_| ()).unwrap();
+    for vcpu in &report.vcpus {
+        assert!(vcpu.counts.preemptions > 10, "{:?}", vcpu.counts);
+    }
 }
 
 #[test]

@@ -10,26 +10,45 @@ use crate::{Arch, CpuCount, CpuId, GuestAddr, Nanos, PlatformCall, Reply, Yielde
 use loom::thread_local;
 
 thread_local! {
-    /// Who this thread is; the innermost binding is last.
+    /// Who this thread is; the newest binding is last.
     #[allow(clippy::missing_const_for_thread_local, reason = "loom's macro takes no const")]
-    static BINDINGS: RefCell<Vec<(Arc<Machine>, CpuId)>> = RefCell::new(Vec::new());
+    static BINDINGS: RefCell<Vec<Binding>> = RefCell::new(Vec::new());
 }
 
-pub(super) fn bind(machine: Arc<Machine>, cpu: CpuId) {
-    BINDINGS.with(|bindings| bindings.borrow_mut().push((machine, cpu)));
+struct Binding {
+    number: u64,
+    machine: Arc<Machine>,
+    cpu: CpuId,
 }
 
-pub(super) fn unbind() {
-    BINDINGS.with(|bindings| bindings.borrow_mut().pop());
+/// Returns the number of the binding, for [`unbind`].
+pub(super) fn bind(machine: Arc<Machine>, cpu: CpuId) -> u64 {
+    BINDINGS.with(|bindings| {
+        let mut bindings = bindings.borrow_mut();
+        let number = bindings.last().map_or(0, |newest| newest.number + 1);
+        bindings.push(Binding {
+            number,
+            machine,
+            cpu,
+        });
+        number
+    })
+}
+
+pub(super) fn unbind(number: u64) {
+    BINDINGS.with(|bindings| {
+        let mut bindings = bindings.borrow_mut();
+        bindings.retain(|binding| binding.number != number);
+    });
 }
 
 fn current() -> (Arc<Machine>, CpuId) {
     BINDINGS.with(|bindings| {
         let bindings = bindings.borrow();
-        let (machine, cpu) = bindings
+        let newest = bindings
             .last()
             .expect("this thread is no CPU of a mock machine: call Machine::bind first");
-        (Arc::clone(machine), *cpu)
+        (Arc::clone(&newest.machine), newest.cpu)
     })
 }
 

@@ -115,8 +115,8 @@ impl Machine {
         self.state()
             .mappings
             .iter()
-            .find(|(at, size, _)| *at <= start && end <= at + size)
-            .map(|(at, _, addr)| GuestAddr::new(addr.get() + (start - at) as u64))
+            .find(|(at, size, _)| *at <= start && end <= at.saturating_add(*size))
+            .map(|(at, _, addr)| GuestAddr::new(addr.get().wrapping_add((start - at) as u64)))
     }
 
     pub(super) fn platform_call(&self, cpu: CpuId, call: PlatformCall) -> Reply {

@@ -65,14 +65,14 @@ impl Machine {
     }
 
     /// Make the calling thread be `cpu` of this machine until the result is
-    /// dropped. Bindings nest; the innermost counts.
+    /// dropped. Of several bindings the newest counts.
     ///
     /// # Panics
     /// If the machine has no such CPU.
     pub fn bind(self: &Arc<Self>, cpu: CpuId) -> Bound {
         self.check(cpu);
-        super::arch::bind(Arc::clone(self), cpu);
         Bound {
+            binding: super::arch::bind(Arc::clone(self), cpu),
             not_send: std::marker::PhantomData,
         }
     }
@@ -99,8 +99,16 @@ impl Machine {
 
     /// Run `steps` when `trigger` happens. Several entries for one trigger run
     /// in the order they were given.
+    ///
+    /// # Panics
+    /// If a step names a CPU that the machine does not have.
     pub fn script(&self, trigger: Trigger, steps: impl IntoIterator<Item = Step>) {
-        let steps = steps.into_iter().collect();
+        let steps: Vec<Step> = steps.into_iter().collect();
+        for step in &steps {
+            if let Step::Preempt(cpu) | Step::Resume(cpu) | Step::Kick(cpu) = step {
+                self.check(*cpu);
+            }
+        }
         self.state().script.push((trigger, steps));
     }
 
@@ -247,11 +255,12 @@ impl fmt::Debug for Machine {
 /// The calling thread is a CPU of a mock machine while this lives.
 #[derive(Debug)]
 pub struct Bound {
+    binding: u64,
     not_send: std::marker::PhantomData<*const ()>,
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        super::arch::unbind();
+        super::arch::unbind(self.binding);
     }
 }

@@ -17,6 +17,17 @@ fn hypervisor(call: PlatformCall) -> Reply {
 }
 
 #[test]
+fn the_size_is_big_endian() {
+    static AREA: VirtualProcessorArea = VirtualProcessorArea::new();
+    let machine = Machine::new(2);
+    machine.on_call(|_, call| hypervisor(call));
+    machine.map((&raw const AREA).cast(), 1024, ADDR);
+    let _cpu = machine.bind(CPU1);
+    assert_eq!(register::<MockArch>(&AREA), Ok(()));
+    assert_eq!(AREA.size.load(Relaxed).to_ne_bytes(), [0x04, 0x00]);
+}
+
+#[test]
 fn registration_names_sub_function_cpu_and_address() {
     static AREA: VirtualProcessorArea = VirtualProcessorArea::new();
     let machine = Machine::new(2);
