@@ -55,27 +55,15 @@ pub struct StolenTime {
     pad: Unused<48>,
 }
 
-#[cfg(not(pv_loom))]
-mod layout {
-    use core::mem::offset_of;
-
-    use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
-
-    use super::StolenTime;
-
-    #[repr(align(64))]
-    struct Line(#[allow(dead_code)] [u8; 64]);
-
-    assert_eq_size!(StolenTime, [u8; 64]);
-    assert_eq_align!(StolenTime, Line);
-    const_assert_eq!(offset_of!(StolenTime, revision), 0);
-    const_assert_eq!(offset_of!(StolenTime, attributes), 4);
-    const_assert_eq!(offset_of!(StolenTime, stolen), 8);
-    const_assert_eq!(offset_of!(StolenTime, pad), 16);
-}
+record::pin_layout!(StolenTime, 64 bytes, aligned to 64, {
+    revision @ 0,
+    attributes @ 4,
+    stolen @ 8,
+    pad @ 16,
+});
 
 // SAFETY:
-// 1. `repr(C)`, and every field is an atomic of the shim, or an array of them.
+// 1. `repr(C)`, and every field is made of atomics of the shim only.
 // 2. The assertions above hold size and alignment to `LAYOUT`.
 unsafe impl GuestRecord for StolenTime {
     const LAYOUT: RecordLayout = RecordLayout {

@@ -107,40 +107,28 @@ pub struct VirtualProcessorArea {
     beyond: Unused<0x180>,
 }
 
-#[cfg(not(pv_loom))]
-mod layout {
-    use core::mem::offset_of;
-
-    use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
-
-    use super::VirtualProcessorArea;
-
-    #[repr(align(1024))]
-    struct Quarter(#[allow(dead_code)] [u8; 1024]);
-
-    assert_eq_size!(VirtualProcessorArea, [u8; 1024]);
-    assert_eq_align!(VirtualProcessorArea, Quarter);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, descriptor), 0);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, size), 4);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, reserved), 6);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, idle), 0xfe);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, maintain_vmx), 0xff);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, dispatch_counter), 0x100);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, dispatch_dispersion), 0x104);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, fault_counter), 0x108);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, fault_time), 0x110);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, purr_spurr), 0x118);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, wait_processor), 0x158);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, wait_capacity), 0x160);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, wait_ready), 0x168);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, reserved2), 0x170);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, trace_log_index), 0x218);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, reserved3), 0x220);
-    const_assert_eq!(offset_of!(VirtualProcessorArea, beyond), 0x280);
-}
+record::pin_layout!(VirtualProcessorArea, 1024 bytes, aligned to 1024, {
+    descriptor @ 0,
+    size @ 4,
+    reserved @ 6,
+    idle @ 0xfe,
+    maintain_vmx @ 0xff,
+    dispatch_counter @ 0x100,
+    dispatch_dispersion @ 0x104,
+    fault_counter @ 0x108,
+    fault_time @ 0x110,
+    purr_spurr @ 0x118,
+    wait_processor @ 0x158,
+    wait_capacity @ 0x160,
+    wait_ready @ 0x168,
+    reserved2 @ 0x170,
+    trace_log_index @ 0x218,
+    reserved3 @ 0x220,
+    beyond @ 0x280,
+});
 
 // SAFETY:
-// 1. `repr(C)`, and every field is an atomic of the shim, or an array of them.
+// 1. `repr(C)`, and every field is made of atomics of the shim only.
 // 2. The assertions above hold size and alignment to `LAYOUT`.
 unsafe impl GuestRecord for VirtualProcessorArea {
     const LAYOUT: RecordLayout = RecordLayout {

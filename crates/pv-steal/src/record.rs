@@ -145,9 +145,9 @@ pub(crate) fn end_use<T>(forget: impl Fn(), tell: impl FnOnce() -> T) -> T {
 /// # Safety
 ///
 /// An implementor promises that
-/// 1. it is `repr(C)` and all its fields are atomics of the shim (or arrays of
-///    them), so that every byte pattern is valid and a concurrent write by the
-///    host is no data race;
+/// 1. it is `repr(C)` and all its fields are made of atomics of the shim only, so
+///    that every byte pattern is valid and a concurrent write by the host is no
+///    data race;
 /// 2. [`LAYOUT`](Self::LAYOUT) gives its size, and an alignment that it has.
 pub unsafe trait GuestRecord: Sized + Sync + 'static {
     /// Where it may lie.
@@ -164,3 +164,23 @@ macro_rules! fields {
     };
 }
 pub(crate) use fields;
+
+/// Pin a record's size, alignment (in bytes) and the offset of every field.
+macro_rules! pin_layout {
+    ($record:ty, $size:literal bytes, aligned to $align:literal, {
+        $($field:ident @ $offset:literal),* $(,)?
+    }) => {
+        // Under a model checker the fields are bigger than what they stand for.
+        #[cfg(not(pv_loom))]
+        const _: () = {
+            use core::mem::{align_of, offset_of, size_of};
+
+            use static_assertions::const_assert_eq;
+
+            const_assert_eq!(size_of::<$record>(), $size);
+            const_assert_eq!(align_of::<$record>(), $align);
+            $(const_assert_eq!(offset_of!($record, $field), $offset);)*
+        };
+    };
+}
+pub(crate) use pin_layout;

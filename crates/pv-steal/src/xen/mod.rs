@@ -113,26 +113,16 @@ pub type RunState64 = RunState<Time64>;
 /// The record of 32-bit guests on x86: 44 bytes, 4-aligned.
 pub type RunState32 = RunState<Packed>;
 
-#[cfg(not(pv_loom))]
-mod layout {
-    use core::mem::offset_of;
-
-    use static_assertions::{assert_eq_align, assert_eq_size, const_assert_eq};
-
-    use super::{RunState32, RunState64};
-
-    assert_eq_size!(RunState64, [u8; 48]);
-    assert_eq_align!(RunState64, u64);
-    const_assert_eq!(offset_of!(RunState64, state), 0);
-    const_assert_eq!(offset_of!(RunState64, state_entry_time), 8);
-    const_assert_eq!(offset_of!(RunState64, time), 16);
-
-    assert_eq_size!(RunState32, [u8; 44]);
-    assert_eq_align!(RunState32, u32);
-    const_assert_eq!(offset_of!(RunState32, state), 0);
-    const_assert_eq!(offset_of!(RunState32, state_entry_time), 4);
-    const_assert_eq!(offset_of!(RunState32, time), 12);
-}
+record::pin_layout!(RunState64, 48 bytes, aligned to 8, {
+    state @ 0,
+    state_entry_time @ 8,
+    time @ 16,
+});
+record::pin_layout!(RunState32, 44 bytes, aligned to 4, {
+    state @ 0,
+    state_entry_time @ 4,
+    time @ 12,
+});
 
 // SAFETY:
 // 1. `repr(C)`; a `Time64` is one atomic of the shim, or two without
