@@ -11,19 +11,21 @@ use crate::{CpuId, GuestAddr};
 #[non_exhaustive]
 pub enum PlatformCall {
     /// x86: write `value` to model-specific register `index`. A general
-    /// protection fault is caught and answered as a refusal.
+    /// protection fault is caught and answered as a refusal; otherwise the
+    /// status is 0.
     WriteMsr {
         /// Register number (ECX).
         index: u32,
         /// Value (EDX:EAX).
         value: u64,
     },
-    /// x86: CPUID of `leaf`, sub-leaf 0. Answers EAX, EBX, ECX, EDX.
+    /// x86: CPUID of `leaf`, sub-leaf 0. Status 0; answers EAX, EBX, ECX, EDX.
     Cpuid {
         /// Leaf number (EAX).
         leaf: u32,
     },
-    /// Arm: SMCCC call through the discovered conduit. Answers X0.
+    /// Arm: SMCCC call through the discovered conduit. Status 0 if it was made;
+    /// answers X0, also where that means an error.
     Smccc {
         /// Function identifier (W0).
         function: u32,
@@ -39,7 +41,7 @@ pub enum PlatformCall {
         /// Arguments (`a0` to `a2`).
         args: [u64; 3],
     },
-    /// `LoongArch`: CPUCFG of `word`. Answers the word.
+    /// `LoongArch`: CPUCFG of `word`. Status 0; answers the word.
     Cpucfg {
         /// Configuration word number.
         word: u32,
@@ -69,7 +71,7 @@ pub enum PlatformCall {
         cpu: CpuId,
     },
     /// s390: STORE CPU TIMER of this CPU, as nanoseconds run so far (the
-    /// hardware counts down; the kernel turns it round and scales it).
+    /// hardware counts down; the kernel turns it round and scales it). Status 0.
     CpuTimer,
     /// Xen: `HYPERVISOR_vcpu_op`. The status is the return value (0 or
     /// a negative error number).
@@ -108,6 +110,12 @@ impl Reply {
             status: 0,
             values: [value, 0, 0, 0],
         }
+    }
+
+    /// Success (status 0) with four result registers.
+    #[inline]
+    pub const fn registers(values: [u64; 4]) -> Self {
+        Self { status: 0, values }
     }
 
     /// A bare status.

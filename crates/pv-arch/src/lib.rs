@@ -7,11 +7,10 @@
 //! [`sync`]. Nothing else in the workspace reaches the machine or an atomic.
 //!
 //! ```text
-//!   pv-steal   pv-spinlock   pv-select   pv-yield
-//!       \          |            |          /
-//!        \         v            v         /
-//!         +----> Arch (static trait) <---+        <- the kernel implements it
-//!         +----> sync (core or loom) <---+        <- cfg(pv_loom) switches it
+//!   pv-steal, and whatever else is generic over a kernel
+//!       |
+//!       +----> Arch (static trait)        <- the kernel implements it
+//!       +----> sync (core or loom)        <- cfg(pv_loom) switches it
 //! ```
 //!
 //! A kernel on bare metal implements five methods and inherits harmless

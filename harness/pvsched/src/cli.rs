@@ -27,16 +27,19 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run vCPUs under a host that takes them away, and compare accounts.
+    ///
+    /// Exits with 0 if every check holds, 1 if one does not or the run failed, 2 if
+    /// the settings were refused.
     Vcpus(VcpusArgs),
 }
 
 /// A machine and how long to run it.
 #[derive(Clone, Debug, Args)]
 pub struct VcpusArgs {
-    /// vCPUs of the guest.
+    /// vCPUs of the guest, 1 to 512.
     #[arg(long, value_name = "V", default_value_t = 8)]
     pub vcpus: u32,
-    /// Host CPUs that they share.
+    /// Host CPUs that they share, 1 to 64 and no more than vCPUs.
     #[arg(long, value_name = "P", default_value_t = 2)]
     pub pcpus: u32,
     /// Length of a time slice in milliseconds (decimals allowed).
@@ -45,7 +48,8 @@ pub struct VcpusArgs {
     /// Length of the run in seconds (decimals allowed).
     #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
     pub seconds: Nanos,
-    /// Whose records guest and host speak through.
+    /// Whose records guest and host speak through: kvm-x86, arm, riscv, loongarch,
+    /// s390, power or xen.
     #[arg(long, value_name = "NAME", default_value = "kvm-x86", value_parser = platform)]
     pub platform: Platform,
     /// What the guest does.

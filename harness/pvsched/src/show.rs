@@ -68,6 +68,7 @@ fn vcpu_table(report: &Report) -> Table {
         "vCPU",
         "host: run",
         "steal",
+        "after wake",
         "idle",
         "guest: run",
         "steal",
@@ -79,7 +80,7 @@ fn vcpu_table(report: &Report) -> Table {
     ]);
     if report.vcpus.len() <= MOST_ROWS {
         for vcpu in &report.vcpus {
-            table.add_row(row(&vcpu.cpu.to_string(), vcpu));
+            table.add_row(row(&vcpu.cpu.to_string(), vcpu, report.tells_preempted));
         }
     } else {
         let mut by_steal: Vec<&VcpuReport> = report.vcpus.iter().collect();
@@ -91,7 +92,8 @@ fn vcpu_table(report: &Report) -> Table {
         ];
         for (name, index) in rows {
             let vcpu = by_steal[index];
-            table.add_row(row(&format!("{name}: {}", vcpu.cpu), vcpu));
+            let name = format!("{name}: {}", vcpu.cpu);
+            table.add_row(row(&name, vcpu, report.tells_preempted));
         }
     }
     for column in table.column_iter_mut().skip(1) {
@@ -100,18 +102,19 @@ fn vcpu_table(report: &Report) -> Table {
     table
 }
 
-fn row(name: &str, vcpu: &VcpuReport) -> Vec<String> {
+fn row(name: &str, vcpu: &VcpuReport, tells_preempted: bool) -> Vec<String> {
     let Times {
         run_ns,
         steal_ns,
         idle_ns,
-        ..
-    } = vcpu.host;
-    let host = [run_ns, steal_ns, idle_ns];
+        wake_ns,
+    } = vcpu.host_while_booted;
+    let host = [run_ns, steal_ns, wake_ns, idle_ns];
     let guest = [vcpu.guest.run_ns, vcpu.guest.steal_ns, vcpu.guest.idle_ns];
     let times = host.into_iter().chain(guest).map(milli);
     let cpu_time = vcpu.cpu_time_ns.map_or_else(|| "-".to_owned(), milli);
     let seen = match vcpu.looks {
+        _ if !tells_preempted => "not told".to_owned(),
         0 => "-".to_owned(),
         looks => format!("{:.0} %", percent(vcpu.seen_preempted, looks)),
     };
@@ -131,12 +134,23 @@ fn host_line(report: &Report) -> String {
     let ran: u64 = report.vcpus.iter().map(|vcpu| vcpu.host.run_ns).sum();
     let dropped = match report.kicks_dropped {
         0 => String::new(),
-        n => format!("; {n} kicks were dropped on purpose"),
+        n => format!("\n{n} kicks were dropped on purpose."),
+    };
+    let (rest, cpu_time) = if report.seed.is_some() {
+        ("", "")
+    } else {
+        (
+            "; the rest went into waking\n  threads up",
+            "\n  CPU time: what the operating system says the thread used; less than run where\n  \
+             other programs took this computer's CPUs.",
+        )
     };
     format!(
-        "Times in ms. Host CPUs were given to vCPUs for {} ms, of which guests ran {} ms\n\
-         (the rest is waking threads up); seen preempted: how often other vCPUs found the\n\
-         bit set when they looked. A guest counts from when it registered its record{dropped}.",
+        "Times in ms, from when each vCPU's record was registered. Host CPUs were given to\n  \
+         vCPUs for {} ms, of which vCPUs ran {} ms{rest}.\n  \
+         after wake: the part of steal between a wake-up and running; it is not marked as\n  \
+         preempted everywhere. seen preempted: how often other vCPUs found the mark when\n  \
+         they looked.{cpu_time}{dropped}",
         milli(report.pcpu_busy_ns),
         milli(ran),
     )
@@ -147,12 +161,12 @@ fn checks(report: &Report) -> String {
         .checks
         .iter()
         .map(|check| {
-            let verdict = if check.holds { "ok    " } else { "FAILED" };
+            let verdict = verdict(check.holds);
             if check.limit == 0.0 {
                 format!("{verdict} {}: {} exceptions", check.name, check.worst)
             } else {
                 format!(
-                    "{verdict} {}: off by {:.3} % at most (limit {} %)",
+                    "{verdict} {}: off by {:.3} % of wall time at most (limit {} %)",
                     check.name,
                     check.worst / 10.0,
                     check.limit / 10.0
@@ -160,10 +174,27 @@ fn checks(report: &Report) -> String {
             }
         })
         .collect();
-    if let Some(error) = &report.program_error {
-        lines.push(format!("FAILED the guest's own result: {error}"));
-    }
+    lines.push(match &report.program_error {
+        None => format!(
+            "{} the guest's program finds its own result right",
+            verdict(true)
+        ),
+        Some(error) => format!("{} the guest's program: {error}", verdict(false)),
+    });
+    let all = lines.len();
+    let failed = lines
+        .iter()
+        .filter(|line| line.starts_with(verdict(false)))
+        .count();
+    lines.push(match failed {
+        0 => format!("{all} checks, all hold"),
+        n => format!("{all} checks, {n} FAILED"),
+    });
     lines.join("\n")
+}
+
+fn verdict(holds: bool) -> &'static str {
+    if holds { "ok    " } else { "FAILED" }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a percentage for people")]

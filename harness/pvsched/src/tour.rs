@@ -5,14 +5,22 @@ use std::io;
 use clap::Parser;
 use serde::Serialize;
 
+use pv_threads::Report;
+
 use crate::cli::{Cli, Command};
 use crate::{Outcome, show, vcpus};
 
-/// One part of the tour, as JSON.
+/// The tour, as JSON.
 #[derive(Serialize)]
-struct Part<'a, T> {
+struct Tour<'a> {
+    tour: Vec<Part<'a>>,
+}
+
+/// One part of it.
+#[derive(Serialize)]
+struct Part<'a> {
     title: &'a str,
-    result: T,
+    result: &'a Report,
 }
 
 const VCPUS: &str = "vCPUs that are really taken away";
@@ -28,22 +36,26 @@ pub fn run(json: bool) -> io::Result<Outcome> {
         Err(error) => return vcpus::failed(&error, json),
     };
     if json {
-        show::json(&[Part {
-            title: VCPUS,
-            result: &report,
-        }])?;
+        show::json(&Tour {
+            tour: vec![Part {
+                title: VCPUS,
+                result: &report,
+            }],
+        })?;
     } else {
         show::text(&format!(
-            "1. {VCPUS}\n\n\
+            "{VCPUS}\n\n\
              A guest's CPUs are threads of a host. Here {} vCPUs share {} host CPUs; in each\n\
              of {} teams one vCPU computes while the other has halted. A vCPU that wants to\n\
-             run and is not let is being stolen from; the guest learns it from a record.\n",
+             run and is not let is being stolen from; the guest learns it from a record. A vCPU\n\
+             that wakes takes the CPU from one that has run more, so some are preempted far\n\
+             more often than slices end, and their team-mates hardly ever.\n",
             report.vcpus.len(),
             report.pcpus,
             report.vcpus.len() / 2,
         ))?;
         show::report(&report)?;
-        show::text("\nThis part with other settings: pvsched vcpus --help")?;
+        show::text("\nThis part with other settings: cargo run --release -- vcpus --help")?;
     }
     Ok(vcpus::judge(&report))
 }

@@ -27,7 +27,7 @@ fn the_tour_shows_a_balanced_account() {
     let output = pvsched(&["--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let tour: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let report = &tour[0]["result"];
+    let report = &tour["tour"][0]["result"];
     assert!(report["method"].as_str().unwrap().contains("real time"));
     let vcpus = report["vcpus"].as_array().unwrap();
     assert_eq!(vcpus.len(), 8);
@@ -47,13 +47,13 @@ fn bad_settings_are_refused_with_the_value_and_code_2() {
         (["--vcpus", "100000"], "vcpus is 100000"),
         (["--pcpus", "0"], "pcpus is 0"),
         (["--pcpus", "9"], "more than the 8 vcpus"),
-        (["--slice", "0.01"], "slice is 10000 ns"),
+        (["--slice", "0.01"], "slice is 0.01 ms"),
         (["--slice", "-1"], "-1"),
         (["--seconds", "1e9"], "1e9"),
-        (["--seconds", "0"], "duration is 0 ns"),
-        (["--seconds", "0.0001"], "duration is 100000 ns"),
+        (["--seconds", "0"], "duration is 0 s"),
+        (["--seconds", "0.0001"], "duration is 0.0001 s"),
         (["--platform", "vax"], "want one of kvm-x86"),
-        (["--watchdog", "1"], "watchdog is 1000000 ns"),
+        (["--watchdog", "1"], "watchdog is 1 ms"),
         (["--drop-kicks", "0"], "0"),
     ] {
         let output = pvsched(&["vcpus", args[0], args[1]]);

@@ -5,13 +5,15 @@ use pv_arch::{CpuId, Nanos};
 use pv_steal::{HostRecord, Leave};
 
 use crate::error::RunError;
-use crate::guest::Program;
 use crate::sched::{Boost, Sched, State};
 use crate::script::{Probe, Watch};
 use crate::settings::Settings;
 use crate::timeline::{Phase, Timeline, Times};
 
 pub(crate) type Record = &'static (dyn HostRecord + Sync);
+
+/// What the program says of a halted vCPU: whether it should be awake.
+pub(crate) type Owed = &'static (dyn Fn(CpuId) -> Option<bool> + Send + Sync);
 
 /// What happened to one vCPU, counted by the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -54,7 +56,7 @@ pub(crate) struct Core {
     pcpus: Vec<PcpuCore>,
     pub watch: Watch,
     pub stopping: bool,
-    program: &'static dyn Program,
+    is_owed: Owed,
     watchdog: Nanos,
     pub failure: Option<RunError>,
     drop_kicks: Option<u64>,
@@ -64,7 +66,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub fn new(settings: &Settings, program: &'static dyn Program) -> Self {
+    pub fn new(settings: &Settings, is_owed: Owed) -> Self {
         let vcpus = settings.vcpus as usize;
         let pcpus = settings.pcpus as usize;
         let vcpu = || VcpuCore {
@@ -85,7 +87,7 @@ impl Core {
             pcpus: (0..pcpus).map(|_| pcpu()).collect(),
             watch: Watch::new(settings.script.clone(), vcpus),
             stopping: false,
-            program,
+            is_owed,
             watchdog: settings.watchdog,
             failure: None,
             drop_kicks: settings.drop_kicks.map(|n| u64::from(n.get())),
@@ -235,7 +237,7 @@ impl Core {
     /// Wake whoever is still halted at the end of the run. Who is owed a wake-up
     /// at that moment has lost it.
     pub fn wake_the_rest(&mut self, now: Nanos) {
-        let owed = |vcpu: &usize| self.program.is_owed_wake_up(cpu_id(*vcpu)) == Some(true);
+        let owed = |vcpu: &usize| (self.is_owed)(cpu_id(*vcpu)) == Some(true);
         let loser = self.halted().find(owed);
         if let Some(vcpu) = loser {
             let failure = self.lost_wake_up(vcpu, now);
@@ -250,8 +252,7 @@ impl Core {
     /// wake-up as far as the program can tell.
     pub fn overslept(&self, now: Nanos) -> Option<RunError> {
         let vcpu = self.halted().find(|vcpu| {
-            self.asleep(*vcpu, now) > self.watchdog
-                && self.program.is_owed_wake_up(cpu_id(*vcpu)) != Some(false)
+            self.asleep(*vcpu, now) > self.watchdog && (self.is_owed)(cpu_id(*vcpu)) != Some(false)
         })?;
         Some(self.lost_wake_up(vcpu, now))
     }

@@ -65,8 +65,9 @@ impl VcpuReport {
 pub struct Check {
     /// What is compared.
     pub name: &'static str,
-    /// The largest deviation found, in permille of the wall time (or the number
-    /// of faults, where the limit is 0).
+    /// What `worst` and `limit` count.
+    pub unit: &'static str,
+    /// The largest deviation found.
     pub worst: f64,
     /// The largest deviation allowed.
     pub limit: f64,
@@ -81,6 +82,8 @@ pub struct Report {
     pub method: &'static str,
     /// Whose records were used.
     pub platform: &'static str,
+    /// Whether these records tell that a vCPU is preempted.
+    pub tells_preempted: bool,
     /// Host CPUs that the vCPUs shared.
     pub pcpus: u32,
     /// Length of a slice.
@@ -115,7 +118,7 @@ const SHORT_NS: u64 = 100_000_000;
 const HOST_WORK_NS: u64 = 20_000;
 
 const LIVE: &str = "threads, real time: vCPUs are threads, stopped at any instruction by a signal";
-const STEPPED: &str = "threads, virtual time: stopped at calls of the architecture, by seed";
+const STEPPED: &str = "threads, virtual time: stopped at calls of the architecture";
 
 impl Report {
     pub(crate) fn new(
@@ -154,6 +157,7 @@ impl Report {
         let mut report = Self {
             method,
             platform: settings.platform.name(),
+            tells_preempted: settings.platform != Platform::Arm,
             pcpus: settings.pcpus,
             slice_ns: settings.slice.get(),
             seed,
@@ -233,6 +237,7 @@ impl Report {
         let faults: u32 = self.vcpus.iter().map(|vcpu| vcpu.clock_faults).sum();
         checks.push(Check {
             name: "the guest believed every reading",
+            unit: "readings",
             worst: f64::from(faults),
             limit: 0.0,
             holds: faults == 0,
@@ -286,6 +291,7 @@ fn visible(platform: Platform, host: Times) -> Times {
 fn limited(name: &'static str, limit: f64, worst: f64) -> Check {
     Check {
         name,
+        unit: "permille of wall time",
         worst,
         limit,
         holds: worst <= limit,

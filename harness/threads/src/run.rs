@@ -7,7 +7,7 @@ use std::time::Duration;
 use pv_arch::{CpuId, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::core::{Core, cpu_id};
+use crate::core::{Core, Owed, cpu_id};
 use crate::current::{self, Current};
 use crate::error::RunError;
 use crate::guest::{GuestCpu, GuestResult, Program};
@@ -41,7 +41,8 @@ pub fn run(
     })?;
     // Never freed; see `Vm`.
     let program: &'static dyn Program = Box::leak(program);
-    let vm: &'static Vm = Box::leak(Box::new(Vm::new(settings, count, program)));
+    let is_owed: Owed = Box::leak(Box::new(|cpu| program.is_owed_wake_up(cpu)));
+    let vm: &'static Vm = Box::leak(Box::new(Vm::new(settings, count, is_owed)));
 
     let threads: Vec<JoinHandle<VcpuResult>> = count
         .cpus()

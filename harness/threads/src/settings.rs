@@ -95,7 +95,7 @@ pub enum SettingsError {
         vcpus: u32,
     },
     /// A slice that is too short, or longer than the run.
-    #[error("slice is {} ns: want {} ns up to the duration, {} ns", slice.get(), MIN_SLICE.get(), duration.get())]
+    #[error("slice is {} ms: want {} ms up to the duration, {} ms", ms(*slice), ms(MIN_SLICE), ms(*duration))]
     Slice {
         /// The slice asked for.
         slice: Nanos,
@@ -103,16 +103,22 @@ pub enum SettingsError {
         duration: Nanos,
     },
     /// A run that is too short or too long.
-    #[error("duration is {} ns: want {} to {} ns", .0.get(), MIN_DURATION.get(), MAX_DURATION.get())]
+    #[error("duration is {} s: want {} to {} s", ms(*.0) / 1000.0, ms(MIN_DURATION) / 1000.0, ms(MAX_DURATION) / 1000.0)]
     Duration(Nanos),
     /// A watchdog that would bite in ordinary waits.
-    #[error("watchdog is {} ns: want at least two slices for each vCPU that shares a host CPU, {} ns", watchdog.get(), least.get())]
+    #[error("watchdog is {} ms: want at least two slices for each vCPU that shares a host CPU, {} ms", ms(*watchdog), ms(*least))]
     Watchdog {
         /// The watchdog asked for.
         watchdog: Nanos,
         /// The least that makes sense for these vCPUs, host CPUs and slice.
         least: Nanos,
     },
+}
+
+/// A time in milliseconds, for people.
+#[expect(clippy::cast_precision_loss, reason = "exact below 104 days")]
+fn ms(time: Nanos) -> f64 {
+    time.get() as f64 / 1e6
 }
 
 impl Settings {
@@ -172,7 +178,7 @@ mod tests {
             Err(SettingsError::IdlePcpus { pcpus: 9, vcpus: 8 })
         );
         let error = with(|s| s.slice = Nanos::new(99_999)).unwrap_err();
-        assert!(error.to_string().contains("99999"), "{error}");
+        assert!(error.to_string().contains("0.099999 ms"), "{error}");
         assert!(with(|s| s.slice = Nanos::from_secs(3)).is_err());
         for bad in [Nanos::MAX, Nanos::from_millis(4)] {
             assert_eq!(

@@ -6,8 +6,7 @@ use std::time::Instant;
 use pv_arch::sync::atomic::{AtomicBool, Ordering};
 use pv_arch::{CpuCount, CpuId, Nanos, PlatformCall, Reply, Yielded};
 
-use crate::core::{Core, cpu_id};
-use crate::guest::Program;
+use crate::core::{Core, Owed, cpu_id};
 use crate::platform::{Board, Effect, HostView};
 use crate::script::Probe;
 use crate::settings::{Engine, Settings};
@@ -36,7 +35,7 @@ pub(crate) struct Vm {
 }
 
 impl Vm {
-    pub fn new(settings: Settings, count: CpuCount, program: &'static dyn Program) -> Self {
+    pub fn new(settings: Settings, count: CpuCount, is_owed: Owed) -> Self {
         let stepper = match settings.engine {
             Engine::Live => None,
             Engine::Stepped { seed } => Some(Stepper::new(seed, &settings)),
@@ -46,7 +45,7 @@ impl Vm {
             vcpus: count.cpus().map(Vcpu::new).collect(),
             board: crate::platform::board(settings.platform, count),
             guest: GuestTables::new(count),
-            core: Mutex::new(Core::new(&settings, program)),
+            core: Mutex::new(Core::new(&settings, is_owed)),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
             epoch: Instant::now(),

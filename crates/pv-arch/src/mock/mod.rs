@@ -26,6 +26,11 @@
 //! # let _ = cpu1;
 //! ```
 //!
+//! A halt ends by a kick (from another thread or the script) or by
+//! [`Step::WakeSpuriously`]; one that nothing ends panics after ten seconds as a
+//! lost wake-up, with the log. The machine knows nothing of records: a test that
+//! wants a record to say what the machine does writes it itself.
+//!
 //! Works the same under `cfg(pv_loom)`, where pending kicks are loom's atomics
 //! and a halted CPU lets the model run other threads.
 

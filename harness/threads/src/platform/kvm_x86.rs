@@ -64,10 +64,7 @@ fn cpuid(leaf: u32) -> Reply {
         FEATURES => [offered.bits(), 0, 0, 0],
         _ => [0; 4],
     };
-    Reply {
-        status: 0,
-        values: values.map(u64::from),
-    }
+    Reply::registers(values.map(u64::from))
 }
 
 impl Driver for StealTime {

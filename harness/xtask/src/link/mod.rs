@@ -49,5 +49,9 @@ pub fn check(workspace: &Workspace) -> Result<()> {
             complaints.len()
         );
     }
+    println!(
+        "freestanding link: every entry point, no std, no alloc, nothing undefined, no panic; \
+         all seeded faults noticed"
+    );
     Ok(())
 }

@@ -10,38 +10,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use wait_timeout::ChildExt;
 
+use crate::loom::ending::Ending;
 use crate::loom::trial::{Change, Trial};
 
 /// How a trial ended and how long it took.
 pub struct Ended {
     pub ending: Ending,
     pub took: Duration,
-}
-
-/// How a trial ended.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// No failure in any execution.
-    Passed {
-        executions: u64,
-        /// Cases that the model wants to come to and did not.
-        unreached: Vec<String>,
-    },
-    /// The model found a failure.
-    Failed,
-    /// It was stopped.
-    OutOfTime,
-    /// It ended for a reason that says nothing about the code.
-    Broken(String),
-}
-
-impl Ending {
-    pub fn executions(&self) -> Option<u64> {
-        match self {
-            Self::Passed { executions, .. } => Some(*executions),
-            _ => None,
-        }
-    }
 }
 
 /// Run one trial for at most `limit`.

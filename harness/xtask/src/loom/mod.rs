@@ -7,6 +7,7 @@
 
 mod child;
 mod contract;
+mod ending;
 mod trial;
 
 use std::collections::VecDeque;

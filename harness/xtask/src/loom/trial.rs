@@ -4,8 +4,8 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 
-use crate::loom::child::Ending;
 use crate::loom::contract::{Model, Mutant};
+use crate::loom::ending::Ending;
 use crate::loom::{Depth, Scope};
 
 /// One exploration of one model.
