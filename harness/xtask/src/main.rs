@@ -31,6 +31,7 @@ use crate::workspace::Workspace;
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
+    bin_name = "cargo xtask",
     about = "Checks and measurements of this workspace"
 )]
 struct Cli {
