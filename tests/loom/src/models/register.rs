@@ -20,6 +20,20 @@ use pv_steal::{kvm_x86, loongarch, power, riscv};
 use crate::model::{Ghost, Model};
 use crate::models::preempted::Hint;
 
+/// The other records unregister alike.
+const KVM_X86_UNREGISTER: Model = Model {
+    name: "kvm-x86-unregister",
+    about: UNREGISTER,
+    bound: 3,
+    deep_bound: 4,
+    min_executions: 230,
+    paths: UNREGISTER_PATHS,
+    bugs: &["record.forget-before-unregister"],
+    mutants: &[],
+    why_survives: &[],
+    body: unregister::<kvm_x86::StealTime>,
+};
+
 pub const MODELS: &[Model] = &[
     Model {
         name: "kvm-x86-register-again",
@@ -33,18 +47,7 @@ pub const MODELS: &[Model] = &[
         why_survives: &[],
         body: register_again::<kvm_x86::StealTime>,
     },
-    Model {
-        name: "kvm-x86-unregister",
-        about: UNREGISTER,
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 230,
-        paths: UNREGISTER_PATHS,
-        bugs: &["record.forget-before-unregister"],
-        mutants: &[],
-        why_survives: &[],
-        body: unregister::<kvm_x86::StealTime>,
-    },
+    KVM_X86_UNREGISTER,
     Model {
         name: "riscv-register-again",
         about: REGISTER_AGAIN,
@@ -59,15 +62,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "riscv-unregister",
-        about: UNREGISTER,
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 230,
-        paths: UNREGISTER_PATHS,
-        bugs: &["record.forget-before-unregister"],
-        mutants: &[],
-        why_survives: &[],
         body: unregister::<riscv::StealTime>,
+        ..KVM_X86_UNREGISTER
     },
     Model {
         name: "loongarch-register-again",
@@ -83,15 +79,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "loongarch-unregister",
-        about: UNREGISTER,
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 230,
-        paths: UNREGISTER_PATHS,
-        bugs: &["record.forget-before-unregister"],
-        mutants: &[],
-        why_survives: &[],
         body: unregister::<loongarch::StealTime>,
+        ..KVM_X86_UNREGISTER
     },
     Model {
         name: "power-register-again",
@@ -131,15 +120,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "xen-64-unregister",
-        about: UNREGISTER,
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 230,
-        paths: UNREGISTER_PATHS,
-        bugs: &["record.forget-before-unregister"],
-        mutants: &[],
-        why_survives: &[],
         body: unregister::<RunState64>,
+        ..KVM_X86_UNREGISTER
     },
     Model {
         name: "xen-32-register-again",
@@ -155,15 +137,8 @@ pub const MODELS: &[Model] = &[
     },
     Model {
         name: "xen-32-unregister",
-        about: UNREGISTER,
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 230,
-        paths: UNREGISTER_PATHS,
-        bugs: &["record.forget-before-unregister"],
-        mutants: &[],
-        why_survives: &[],
         body: unregister::<RunState32>,
+        ..KVM_X86_UNREGISTER
     },
 ];
 

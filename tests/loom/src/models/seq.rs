@@ -59,46 +59,66 @@ impl Versioned for loongarch::StealTime {
     }
 }
 
+/// Also for the other records: the protocol is the same code.
+const ONE_UPDATE: Model = Model {
+    name: "kvm-x86-one-update",
+    about: "a reader beside an update sees the value before or after it, or that it is going on",
+    bound: 3,
+    deep_bound: 5,
+    min_executions: 300,
+    paths: &["before", "after", "met-update"],
+    bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
+    mutants: &[
+        mutant("pv_steal::seq::first_look", "Relaxed"),
+        mutant("pv_steal::seq::before_second_look", "Relaxed"),
+        mutant("pv_steal::seq::after_odd", "Relaxed"),
+        mutant("pv_steal::seq::make_even", "Relaxed"),
+    ],
+    why_survives: &[],
+    body: one_update::<kvm_x86::StealTime>,
+};
+
+/// Also for the other records: the protocol is the same code.
+const TWO_UPDATES: Model = Model {
+    name: "kvm-x86-two-updates",
+    about: "reads beside two updates never go back, and are right after the last",
+    bound: 3,
+    deep_bound: 4,
+    min_executions: 100_000,
+    paths: &[
+        "none-yet",
+        "first",
+        "second",
+        "met-update",
+        "kept-changing",
+        "knew-the-end",
+    ],
+    bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
+    mutants: &[
+        mutant("pv_steal::seq::first_look", "Relaxed"),
+        mutant("pv_steal::seq::make_even", "Relaxed"),
+    ],
+    why_survives: &[],
+    body: two_updates::<kvm_x86::StealTime>,
+};
+
+/// Also for the other records: the protocol is the same code.
+const DIED_IN_UPDATE: Model = Model {
+    name: "kvm-x86-died-in-update",
+    about: "what a dead host left half written is never read, and the next update makes it good",
+    bound: 3,
+    deep_bound: 5,
+    min_executions: 35,
+    paths: &["still-broken", "repaired"],
+    bugs: &["seq.ignore-odd", "seq.blind-increment"],
+    mutants: &[],
+    why_survives: &[],
+    body: died_in_update::<kvm_x86::StealTime>,
+};
+
 pub const MODELS: &[Model] = &[
-    Model {
-        name: "kvm-x86-one-update",
-        about: "a reader beside an update sees the value before or after it, or that it is going on",
-        bound: 3,
-        deep_bound: 5,
-        min_executions: 300,
-        paths: &["before", "after", "met-update"],
-        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[
-            mutant("pv_steal::seq::first_look", "Relaxed"),
-            mutant("pv_steal::seq::before_second_look", "Relaxed"),
-            mutant("pv_steal::seq::after_odd", "Relaxed"),
-            mutant("pv_steal::seq::make_even", "Relaxed"),
-        ],
-        why_survives: &[],
-        body: one_update::<kvm_x86::StealTime>,
-    },
-    Model {
-        name: "kvm-x86-two-updates",
-        about: "reads beside two updates never go back, and are right after the last",
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 100_000,
-        paths: &[
-            "none-yet",
-            "first",
-            "second",
-            "met-update",
-            "kept-changing",
-            "knew-the-end",
-        ],
-        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[
-            mutant("pv_steal::seq::first_look", "Relaxed"),
-            mutant("pv_steal::seq::make_even", "Relaxed"),
-        ],
-        why_survives: &[],
-        body: two_updates::<kvm_x86::StealTime>,
-    },
+    ONE_UPDATE,
+    TWO_UPDATES,
     Model {
         name: "kvm-x86-two-readers",
         about: "two readers beside an update do not disturb each other",
@@ -111,119 +131,36 @@ pub const MODELS: &[Model] = &[
         why_survives: &[],
         body: two_readers::<kvm_x86::StealTime>,
     },
-    Model {
-        name: "kvm-x86-died-in-update",
-        about: "what a dead host left half written is never read, and the next update makes it good",
-        bound: 3,
-        deep_bound: 5,
-        min_executions: 35,
-        paths: &["still-broken", "repaired"],
-        bugs: &["seq.ignore-odd", "seq.blind-increment"],
-        mutants: &[],
-        why_survives: &[],
-        body: died_in_update::<kvm_x86::StealTime>,
-    },
+    DIED_IN_UPDATE,
     Model {
         name: "riscv-one-update",
-        about: "a reader beside an update sees the value before or after it, or that it is going on",
-        bound: 3,
-        deep_bound: 5,
-        min_executions: 300,
-        paths: &["before", "after", "met-update"],
-        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[
-            mutant("pv_steal::seq::first_look", "Relaxed"),
-            mutant("pv_steal::seq::before_second_look", "Relaxed"),
-            mutant("pv_steal::seq::after_odd", "Relaxed"),
-            mutant("pv_steal::seq::make_even", "Relaxed"),
-        ],
-        why_survives: &[],
         body: one_update::<riscv::StealTime>,
+        ..ONE_UPDATE
     },
     Model {
         name: "riscv-two-updates",
-        about: "reads beside two updates never go back, and are right after the last",
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 100_000,
-        paths: &[
-            "none-yet",
-            "first",
-            "second",
-            "met-update",
-            "kept-changing",
-            "knew-the-end",
-        ],
-        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[
-            mutant("pv_steal::seq::first_look", "Relaxed"),
-            mutant("pv_steal::seq::make_even", "Relaxed"),
-        ],
-        why_survives: &[],
         body: two_updates::<riscv::StealTime>,
+        ..TWO_UPDATES
     },
     Model {
         name: "riscv-died-in-update",
-        about: "what a dead host left half written is never read, and the next update makes it good",
-        bound: 3,
-        deep_bound: 5,
-        min_executions: 35,
-        paths: &["still-broken", "repaired"],
-        bugs: &["seq.ignore-odd", "seq.blind-increment"],
-        mutants: &[],
-        why_survives: &[],
         body: died_in_update::<riscv::StealTime>,
+        ..DIED_IN_UPDATE
     },
     Model {
         name: "loongarch-one-update",
-        about: "a reader beside an update sees the value before or after it, or that it is going on",
-        bound: 3,
-        deep_bound: 5,
-        min_executions: 300,
-        paths: &["before", "after", "met-update"],
-        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[
-            mutant("pv_steal::seq::first_look", "Relaxed"),
-            mutant("pv_steal::seq::before_second_look", "Relaxed"),
-            mutant("pv_steal::seq::after_odd", "Relaxed"),
-            mutant("pv_steal::seq::make_even", "Relaxed"),
-        ],
-        why_survives: &[],
         body: one_update::<loongarch::StealTime>,
+        ..ONE_UPDATE
     },
     Model {
         name: "loongarch-two-updates",
-        about: "reads beside two updates never go back, and are right after the last",
-        bound: 3,
-        deep_bound: 4,
-        min_executions: 100_000,
-        paths: &[
-            "none-yet",
-            "first",
-            "second",
-            "met-update",
-            "kept-changing",
-            "knew-the-end",
-        ],
-        bugs: &["seq.ignore-odd", "seq.no-second-look", "seq.never-odd"],
-        mutants: &[
-            mutant("pv_steal::seq::first_look", "Relaxed"),
-            mutant("pv_steal::seq::make_even", "Relaxed"),
-        ],
-        why_survives: &[],
         body: two_updates::<loongarch::StealTime>,
+        ..TWO_UPDATES
     },
     Model {
         name: "loongarch-died-in-update",
-        about: "what a dead host left half written is never read, and the next update makes it good",
-        bound: 3,
-        deep_bound: 5,
-        min_executions: 35,
-        paths: &["still-broken", "repaired"],
-        bugs: &["seq.ignore-odd", "seq.blind-increment"],
-        mutants: &[],
-        why_survives: &[],
         body: died_in_update::<loongarch::StealTime>,
+        ..DIED_IN_UPDATE
     },
 ];
 
