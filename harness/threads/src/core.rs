@@ -5,7 +5,7 @@ use pv_arch::{CpuId, Nanos};
 use pv_steal::{HostRecord, Leave};
 
 use crate::error::RunError;
-use crate::sched::{Boost, Sched, State};
+use crate::sched::{Sched, State};
 use crate::script::{Probe, Watch};
 use crate::settings::Settings;
 use crate::timeline::{Phase, Timeline, Times};
@@ -35,9 +35,6 @@ pub struct Counts {
 pub(crate) struct VcpuCore {
     pub timeline: Timeline,
     pub record: Option<Record>,
-    /// What the host had counted when the record was registered: the guest
-    /// cannot know of it.
-    pub before_record: Times,
     /// A kick came while the vCPU was not halted.
     pub kick_pending: bool,
     /// The host wants its CPU back.
@@ -72,7 +69,6 @@ impl Core {
         let vcpu = || VcpuCore {
             timeline: Timeline::new(),
             record: None,
-            before_record: Times::default(),
             kick_pending: false,
             resched: false,
             counts: Counts::default(),
@@ -191,14 +187,13 @@ impl Core {
     /// A running vCPU offers its host CPU to another. Returns whether it is gone.
     pub fn yield_to(&mut self, from: usize, to: usize, now: Nanos) -> bool {
         self.vcpus[from].counts.yields += 1;
-        match self.sched.yield_to(from, to, now) {
-            Boost::NothingToGain => false,
-            Boost::Swapped(_) => {
-                self.left(from, Phase::Waiting, Leave::Preempted, now);
-                self.vcpus[to].counts.boosts += 1;
-                true
-            }
+        let gone = self.sched.yield_to(from, to, now);
+        if gone {
+            // The host CPU stays given: only to somebody else.
+            self.left(from, Phase::Waiting, Leave::Preempted, now);
+            self.vcpus[to].counts.boosts += 1;
         }
+        gone
     }
 
     /// Follow the watched lock. Returns a vCPU that must be stopped and runs.
@@ -257,6 +252,14 @@ impl Core {
         Some(self.lost_wake_up(vcpu, now))
     }
 
+    /// Every vCPU has halted, and the run is not over.
+    pub fn nobody_is_awake(&self, at: Nanos) -> RunError {
+        RunError::AllHalted {
+            at,
+            kicks_dropped: self.kicks_dropped,
+        }
+    }
+
     fn halted(&self) -> impl Iterator<Item = usize> {
         (0..self.vcpus.len()).filter(|vcpu| self.sched.state(*vcpu) == State::Halted)
     }
@@ -276,13 +279,10 @@ impl Core {
 
     /// Attach or detach the record that the guest registered for a vCPU.
     pub fn attach(&mut self, vcpu: usize, record: Option<Record>, now: Nanos) {
-        let times = self.times_now(vcpu, now);
-        let entry = &mut self.vcpus[vcpu];
-        entry.record = record;
         if let Some(record) = record {
-            entry.before_record = times;
-            record.enter(now, Nanos::new(times.steal_ns));
+            record.enter(now, Nanos::new(self.times(vcpu).steal_ns));
         }
+        self.vcpus[vcpu].record = record;
     }
 
     fn wake(&mut self, vcpu: usize, now: Nanos) -> bool {
@@ -308,13 +308,8 @@ impl Core {
 
     fn put(&mut self, vcpu: usize, to: State, now: Nanos) {
         let pcpu = self.sched.put(vcpu, to, now);
-        self.hand_over(pcpu, now);
-    }
-
-    fn hand_over(&mut self, pcpu: usize, now: Nanos) {
         let entry = &mut self.pcpus[pcpu];
         entry.busy = entry.busy.plus(now.since(entry.since));
-        entry.since = now;
     }
 }
 

@@ -212,25 +212,26 @@ impl Report {
         };
         let mut checks = vec![
             self.worst("host: run + steal + idle = wall", LIMIT, |vcpu| {
-                (vcpu.host.total_ns(), vcpu.wall_ns)
+                vcpu.host.total_ns().abs_diff(vcpu.wall_ns)
             }),
             self.worst("steal: guest = host", steal_limit, |vcpu| {
-                (vcpu.guest.steal_ns, sees(vcpu.host_while_booted).steal_ns)
+                let host = sees(vcpu.host_while_booted).steal_ns;
+                vcpu.guest.steal_ns.abs_diff(host)
             }),
             self.worst(run_split, SPLIT_LIMIT, |vcpu| {
                 let host = sees(vcpu.host_while_booted).run_ns;
-                (unexplained(vcpu, vcpu.guest.run_ns.abs_diff(host)), 0)
+                unexplained(vcpu, vcpu.guest.run_ns.abs_diff(host))
             }),
             self.worst(idle_split, SPLIT_LIMIT, |vcpu| {
                 let host = sees(vcpu.host_while_booted).idle_ns;
-                (unexplained(vcpu, vcpu.guest.idle_ns.abs_diff(host)), 0)
+                unexplained(vcpu, vcpu.guest.idle_ns.abs_diff(host))
             }),
         ];
         if self.seed.is_none() {
             checks.push(self.worst(
                 "away = no CPU time (but 20 us of host work a switch)",
                 LIMIT,
-                |vcpu| (vcpu.unexplained_cpu_time_ns(), 0),
+                VcpuReport::unexplained_cpu_time_ns,
             ));
         }
         checks.push(self.host_cpus_are_not_oversold());
@@ -261,15 +262,12 @@ impl Report {
         &self,
         name: &'static str,
         limit: f64,
-        pair: impl Fn(&VcpuReport) -> (u64, u64),
+        deviation_ns: impl Fn(&VcpuReport) -> u64,
     ) -> Check {
         let worst = self
             .vcpus
             .iter()
-            .map(|vcpu| {
-                let (left, right) = pair(vcpu);
-                permille(left.abs_diff(right), vcpu.wall_ns.max(SHORT_NS))
-            })
+            .map(|vcpu| permille(deviation_ns(vcpu), vcpu.wall_ns.max(SHORT_NS)))
             .fold(0.0, f64::max);
         limited(name, limit, worst)
     }

@@ -180,12 +180,8 @@ fn tick(vm: &Vm, core: &mut Core, now: Nanos) {
 
 /// Look for lost wake-ups.
 fn watch(core: &mut Core, now: Nanos) {
-    let kicks_dropped = core.kicks_dropped;
     if core.sched.all_halted() {
-        core.fail(RunError::AllHalted {
-            at: now,
-            kicks_dropped,
-        });
+        core.fail(core.nobody_is_awake(now));
     } else if let Some(failure) = core.overslept(now) {
         core.fail(failure);
     }

@@ -61,14 +61,6 @@ pub(crate) struct Sched {
     pcpus: Vec<Slot>,
 }
 
-/// What became of a directed yield.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Boost {
-    /// The target runs on this host CPU in the caller's place.
-    Swapped(Pcpu),
-    NothingToGain,
-}
-
 impl Sched {
     pub fn new(vcpus: usize, pcpus: usize, slice: Nanos) -> Self {
         Self {
@@ -191,18 +183,19 @@ impl Sched {
     }
 
     /// `from`, which runs, gives its host CPU to `to`, if `to` is kept waiting.
-    pub fn yield_to(&mut self, from: Vcpu, to: Vcpu, now: Nanos) -> Boost {
+    /// Returns whether it did.
+    pub fn yield_to(&mut self, from: Vcpu, to: Vcpu, now: Nanos) -> bool {
         let entity = &mut self.vcpus[to];
         let firmly_held = entity
             .hold
             .is_some_and(|hold| hold.until > now && !hold.yields_end_it);
         if from == to || entity.state != State::Runnable || firmly_held {
-            return Boost::NothingToGain;
+            return false;
         }
         entity.hold = None;
         let pcpu = self.put(from, State::Runnable, now);
         self.assign(to, pcpu);
-        Boost::Swapped(pcpu)
+        true
     }
 
     /// Stop a vCPU from being chosen until a time.
@@ -391,9 +384,9 @@ mod tests {
     #[test]
     fn a_yield_swaps_with_a_waiting_vcpu_only() {
         let mut sched = running(3, 2);
-        assert_eq!(sched.yield_to(0, 1, ms(1)), Boost::NothingToGain);
-        assert_eq!(sched.yield_to(0, 0, ms(1)), Boost::NothingToGain);
-        assert_eq!(sched.yield_to(0, 2, ms(1)), Boost::Swapped(0));
+        assert!(!sched.yield_to(0, 1, ms(1)));
+        assert!(!sched.yield_to(0, 0, ms(1)));
+        assert!(sched.yield_to(0, 2, ms(1)));
         assert_eq!(sched.state(0), State::Runnable);
         assert_eq!(sched.running_on(0), Some(2));
     }
@@ -411,8 +404,7 @@ mod tests {
                 },
             );
             assert_eq!(sched.dispatch(ms(8)), None);
-            let boost = sched.yield_to(1, 0, ms(8));
-            assert_eq!(boost != Boost::NothingToGain, yields_end_it);
+            assert_eq!(sched.yield_to(1, 0, ms(8)), yields_end_it);
             if yields_end_it {
                 break;
             }

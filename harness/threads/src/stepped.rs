@@ -14,7 +14,6 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::core::Core;
-use crate::error::RunError;
 use crate::sched::State;
 use crate::settings::Settings;
 
@@ -25,10 +24,6 @@ const STEP_SPREAD: u64 = 8192;
 
 pub(crate) struct Stepper {
     clocks: Mutex<Clocks>,
-    limits: Limits,
-}
-
-struct Limits {
     duration: Nanos,
 }
 
@@ -44,9 +39,7 @@ impl Stepper {
                 local: vec![Nanos::ZERO; settings.pcpus as usize],
                 random: ChaCha8Rng::seed_from_u64(seed),
             }),
-            limits: Limits {
-                duration: settings.duration,
-            },
+            duration: settings.duration,
         }
     }
 
@@ -60,13 +53,12 @@ impl Stepper {
 
     /// The furthest that any host CPU has come.
     pub fn latest(&self) -> Nanos {
-        let clocks = self.clocks();
-        clocks.local.iter().copied().max().unwrap_or(Nanos::ZERO)
+        self.clocks().latest()
     }
 
     /// Who has the first baton.
     pub fn begin(&self, core: &mut Core) -> Option<usize> {
-        self.clocks().next(&self.limits, core)
+        self.clocks().next(self.duration, core)
     }
 
     /// A call of `vcpu` took effect: time moves on. Returns who has the baton.
@@ -75,7 +67,7 @@ impl Stepper {
         if let State::Running(pcpu) = core.sched.state(vcpu) {
             clocks.step(pcpu);
         }
-        clocks.next(&self.limits, core)
+        clocks.next(self.duration, core)
     }
 
     fn clocks(&self) -> MutexGuard<'_, Clocks> {
@@ -84,6 +76,10 @@ impl Stepper {
 }
 
 impl Clocks {
+    fn latest(&self) -> Nanos {
+        self.local.iter().copied().max().unwrap_or(Nanos::ZERO)
+    }
+
     fn step(&mut self, pcpu: usize) {
         let step = SHORTEST_STEP + self.random.next_u64() % STEP_SPREAD;
         self.local[pcpu] = self.local[pcpu].plus(Nanos::new(step));
@@ -91,7 +87,7 @@ impl Clocks {
 
     /// Let the host do everything that is due, and choose who executes next;
     /// `None` once every vCPU is over.
-    fn next(&mut self, limits: &Limits, core: &mut Core) -> Option<usize> {
+    fn next(&mut self, duration: Nanos, core: &mut Core) -> Option<usize> {
         loop {
             let Some((now, pcpu, vcpu)) = self.furthest_behind(core) else {
                 if core.sched.all_absent() {
@@ -104,7 +100,7 @@ impl Clocks {
                 continue;
             }
             if !core.stopping {
-                if now >= limits.duration {
+                if now >= duration {
                     core.stop();
                     continue;
                 }
@@ -135,7 +131,7 @@ impl Clocks {
     /// No vCPU runs. Go on at the time at which one can, or report that none
     /// ever will.
     fn wait_for_event(&mut self, core: &mut Core) {
-        let latest = self.local.iter().copied().max().unwrap_or(Nanos::ZERO);
+        let latest = self.latest();
         if self.dispatch(core, latest) {
             return;
         }
@@ -144,11 +140,7 @@ impl Clocks {
             return;
         }
         if !core.stopping {
-            let kicks_dropped = core.kicks_dropped;
-            core.fail(RunError::AllHalted {
-                at: latest,
-                kicks_dropped,
-            });
+            core.fail(core.nobody_is_awake(latest));
         }
         core.wake_the_rest(latest);
     }

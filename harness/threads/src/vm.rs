@@ -66,7 +66,7 @@ impl Vm {
         self.stepper.is_some()
     }
 
-    /// When that was.
+    /// When the machine was powered on.
     pub fn powered_on(&self) -> Nanos {
         self.powered_on.get().copied().unwrap_or(Nanos::ZERO)
     }
@@ -88,7 +88,7 @@ impl Vm {
             None => self.dispatch(&mut core, now),
             Some(stepper) => {
                 let first = stepper.begin(&mut core);
-                self.pass_baton(&core, first);
+                self.pass_baton(first);
             }
         }
     }
@@ -154,10 +154,11 @@ impl Vm {
     /// Stepped: hand the baton on, and wait for it unless this vCPU is over.
     fn settle_stepped(&self, core: MutexGuard<'_, Core>, vcpu: usize, next: Option<usize>) {
         let is_over = core.vcpus[vcpu].timeline.phase() == Phase::Away;
-        if next != Some(vcpu) {
-            self.pass_baton(&core, next);
-        }
+        // Before anybody goes on.
         self.publish_stop(&core);
+        if next != Some(vcpu) {
+            self.pass_baton(next);
+        }
         drop(core);
         if is_over {
             self.changed.notify_all();
@@ -166,8 +167,7 @@ impl Vm {
         }
     }
 
-    fn pass_baton(&self, core: &Core, next: Option<usize>) {
-        self.publish_stop(core);
+    fn pass_baton(&self, next: Option<usize>) {
         if let Some(next) = next {
             self.vcpus[next].gate.open();
         }
